@@ -20,7 +20,7 @@ inline std::string build_commit() {
 inline std::string program_and_commit() {
   std::string text = "draftproof " DRAFTPROOF_VERSION " (";
   text += build_commit();
-  text += ")";
+  text += ')';
   return text;
 }
 

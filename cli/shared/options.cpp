@@ -294,7 +294,7 @@ void Options::on_run(std::function<void()> run) {
 // The manual page of a verb. Its defaults are those of every machine: not how many threads there are, nor where the
 // program lies.
 std::string manual_page_of(const CLI::App& verb) {
-  const std::string name = verb.get_name();
+  const std::string& name = verb.get_name();
   std::string page = manual_title("draftproof-" + name, verb.get_description()) + ".SH SYNOPSIS\n.B draftproof " +
                      name + "\n[OPTIONS]";
   std::string arguments;
@@ -317,7 +317,7 @@ std::string manual_page_of(const CLI::App& verb) {
       options += entry;
     }
   }
-  page += "\n";
+  page += '\n';
   if (!arguments.empty()) page += ".SH ARGUMENTS\n" + arguments;
   page += ".SH OPTIONS\n" + options;
   if (!verb.get_footer().empty()) page += ".SH NOTES\n.nf\n" + roff(verb.get_footer()) + "\n.fi\n";

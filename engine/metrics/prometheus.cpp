@@ -37,7 +37,7 @@ class Writer {
     out_ << "# HELP vllm:" << name << ' ' << help << "\n# TYPE vllm:" << name << ' ' << type << '\n';
   }
   template <class Number>
-  void sample(std::string_view name, Number value, const std::string& label = "") {
+  void sample(std::string_view name, const Number& value, const std::string& label = "") {
     out_ << "vllm:" << name << '{' << labels_ << (label.empty() ? "" : "," + label) << "} " << value << '\n';
   }
   template <class Number>

@@ -37,7 +37,7 @@ std::string literal_system(std::string_view text) {
   constexpr std::string_view kBegin = "<|im_start|>system";
   for (std::size_t at = text.find(kBegin); at != text.npos; at = text.find(kBegin, at + 1)) {
     std::string_view rest = text.substr(at + kBegin.size());
-    if (rest.starts_with("\n")) {
+    if (rest.starts_with('\n')) {
       rest.remove_prefix(1);
     } else if (rest.starts_with("\\n")) {
       rest.remove_prefix(2);

@@ -1,5 +1,6 @@
 // The tokenizer that a GGUF file carries, under keys "tokenizer.ggml.*".
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -118,7 +119,7 @@ std::unique_ptr<const TextEncoder> sentence_piece_encoder(const Source& source, 
   parts.scores = *std::move(scores);
   for (std::size_t i = 0; i < source.texts.size(); ++i) {
     const auto id = static_cast<Token>(i);
-    if (parts.scores[i] != parts.scores[i])
+    if (std::isnan(parts.scores[i]))
       throw input_error(source.file.path(), "the score of token " + std::to_string(i) + " is NaN; expected a number");
     if (const auto byte = byte_of_byte_token(source.texts[i]); byte && source.types[i] == kByte) {
       parts.byte_ids[*byte] = id;

@@ -48,7 +48,7 @@ void read_kind(std::uint32_t number, const std::string& where, GgufTensor& tenso
         tensor.kind = info.kind;
         return;
       }
-    if (in_file.name.starts_with("I") && !in_file.name.starts_with("IQ")) {
+    if (in_file.name.starts_with('I') && !in_file.name.starts_with("IQ")) {
       tensor.integers = dtype_from_name(in_file.name);
       return;
     }

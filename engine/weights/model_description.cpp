@@ -178,7 +178,8 @@ void describe_rope(const JsonFields& config, ModelDescription& model) {
   model.rope_base = inside.value_or(beside.value_or(10000));
   check_positive(where, "the base of RoPE", model.rope_base);
   for (const JsonFields* const of : {&config, parameters ? &*parameters : nullptr}) {
-    const double rotated = of == nullptr ? 1.0 : of->number("partial_rotary_factor").value_or(1.0);
+    if (of == nullptr) continue;
+    const double rotated = of->number("partial_rotary_factor").value_or(1.0);
     if (rotated != 1.0)
       throw input_error(of->where(), "'partial_rotary_factor' is " + number("%g", rotated) +
                                          "; expected 1, the rotation of whole heads");

@@ -54,7 +54,7 @@ ProofStep looked_up_step(const Models& models, const TokenString& prefix, std::i
 }
 
 // A drawn chain that ends for what it has drawn.
-Hunt ended_hunt(ChainEnd end, EnumeratedVerify verify) {
+Hunt ended_hunt(ChainEnd end, const EnumeratedVerify& verify) {
   return {Detector::enumeration,
           [=](bool) { return find_wrong_distribution(kOneStep, ended_chain_step(end, verify)); }};
 }

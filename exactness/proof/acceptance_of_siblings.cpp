@@ -177,8 +177,8 @@ Rational target_only_complement(const Models& models, const TokenString& prefix,
 
 Rational rrsw_pair_recursion(const Models& models, const TokenString& prefix, std::int32_t depth) {
   if (depth == 0) return 0;
-  const ExactMasses p = models.target(prefix);
-  const ExactMasses q = models.draft(prefix);
+  const ExactMasses& p = models.target(prefix);
+  const ExactMasses& q = models.draft(prefix);
   const ExactMasses rest = normalised_residual(p, q);
   const auto further = [&](std::size_t x) {
     return 1 + rrsw_pair_recursion(models, followed_by(prefix, x), depth - 1);

@@ -148,7 +148,7 @@ std::string Counterexample::sentence() const {
                             std::string(name_of(kind)) + "): ";
   if (failure) {
     const DraftTree& draft = failure->draft;
-    std::string judged = draft.size() == 0 ? "" : " on the draft " + text_of(draft.tokens);
+    std::string judged = draft.empty() ? "" : " on the draft " + text_of(draft.tokens);
     if (!draft.is_chain()) judged += " with the parents " + text_of(draft.parents);
     return where + "the rule" + (failure->in_floats ? " in doubles" : "") + " throws '" + failure->message + "'" +
            judged;

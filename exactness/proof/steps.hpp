@@ -101,7 +101,7 @@ auto chain_step(Drawn drawn, Told told, Verify verify) {
 template <class Verify>
 auto chain_step(Verify verify) {
   const auto drawn = [](const auto& models, const TokenString& prefix) { return draft_distribution(models, prefix); };
-  return chain_step(drawn, drawn, verify);
+  return chain_step(drawn, drawn, std::move(verify));
 }
 
 // Trees: `draw(distribution, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.

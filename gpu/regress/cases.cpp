@@ -54,6 +54,7 @@ std::vector<std::string> operations_named(const std::string& parts) {
 std::vector<RegressCase> cases_of(const std::string& operation, const std::string& parts) {
   const auto one = std::find_if(std::begin(kOperations), std::end(kOperations),
                                 [&](const Operation& other) { return operation == other.name; });
+  if (one == std::end(kOperations)) return {};
   std::vector<RegressCase> cases = one->cases();
   std::erase_if(cases, [&](const RegressCase& c) { return !has_part(c.name, parts); });
   return cases;

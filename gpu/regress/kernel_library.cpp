@@ -109,8 +109,7 @@ KernelLibrary::KernelLibrary(const std::string& file) : file_(file) {
   }
   const auto find = [&](const std::string& name, auto& function) {
     void* const found = dlsym(handle_, ("draftproof_kernels_" + name).c_str());
-    static_assert(sizeof function == sizeof found);
-    std::memcpy(&function, &found, sizeof found);
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
     return found != nullptr;
   };
   void (*describe)(draftproof_kernels_description*) = nullptr;

@@ -162,7 +162,7 @@ Number joint_race_probability(const DenseMasses<Number>& a, Token first, const D
   std::sort(cuts.begin(), cuts.end());
   Number sum(0);
   for (std::size_t i = 0; i < cuts.size(); ++i) {
-    const Number low = cuts[i];
+    const Number& low = cuts[i];
     const bool last = i + 1 == cuts.size();
     Number constant(1);
     Number slope(1);

@@ -92,7 +92,7 @@ void read_draft(const MeasuredRow& row, const DrafterShape& drafter, bool counts
   const bool tree_budget =
       drafts && !nodes &&
       ((depth && *depth < *drafts) || (drafter.default_nodes > drafter.default_depth && *drafts > 16.0));
-  if (tree_budget) nodes = *drafts;
+  if (tree_budget) nodes = drafts;
   if (drafts && !tree_budget && (!nodes || *nodes <= *drafts + 1.0)) {
     nodes = levels = *drafts;
   } else if (nodes) {

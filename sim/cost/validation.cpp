@@ -49,12 +49,12 @@ void add_regret(const std::vector<const PredictedPoint*>& points, GroupFigures& 
   for (auto& [choice, options] : choices) {
     if (options.size() < 2) continue;
     double best = 0.0;
-    const Option* by_model = nullptr;
-    const Option* by_textbook = nullptr;
+    const Option* by_model = &options.begin()->second;
+    const Option* by_textbook = by_model;
     for (const auto& [configuration, option] : options) {
       best = std::max(best, option.measured / option.rows);
-      if (!by_model || option.predicted / option.rows > by_model->predicted / by_model->rows) by_model = &option;
-      if (!by_textbook || option.textbook / option.rows > by_textbook->textbook / by_textbook->rows)
+      if (option.predicted / option.rows > by_model->predicted / by_model->rows) by_model = &option;
+      if (option.textbook / option.rows > by_textbook->textbook / by_textbook->rows)
         by_textbook = &option;
     }
     regrets.push_back(1.0 - by_model->measured / by_model->rows / best);
@@ -331,7 +331,7 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped, Constant
     return std::abs(a->error()) > std::abs(b->error());
   });
   all.resize(std::min<std::size_t>(all.size(), 10));
-  result.worst = all;
+  result.worst = std::move(all);
   result.calibrated_complete = calibrated_figures(result.points, true);
   result.calibrated_all = calibrated_figures(result.points, false);
   result.record.state = shipped.state;

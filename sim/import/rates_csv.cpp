@@ -188,7 +188,7 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
       row.window.survival = survival_of(rates);
       break;
     case Kind::unconditional:
-      row.window.survival = rates;
+      row.window.survival = std::move(rates);
   }
   require_survival(row.window.survival, cells.where(), 0.0021);
   const std::string tau_kind = cells.text("tau_kind");
@@ -273,7 +273,7 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name, co
   }
   require_survival(window.survival, name, 1e-9);
   merge_windows({window}, name, data);
-  if (errors.size() == data.survival.size()) data.survival_error = errors;
+  if (errors.size() == data.survival.size()) data.survival_error = std::move(errors);
   return data;
 }
 

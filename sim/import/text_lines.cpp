@@ -81,7 +81,7 @@ std::optional<Number> leading_number(std::string_view text) {
 
 Error malformed(const std::string& where, std::string_view key, std::string_view rest) {
   constexpr std::size_t kShown = 24;
-  return input_error(where, std::string(key) + " is \"" + printable_line(std::string(rest.substr(0, kShown))) +
+  return input_error(where, std::string(key) + " is \"" + printable_line(rest.substr(0, kShown)) +
                                 (rest.size() > kShown ? "..." : "") + "\"; expected a number");
 }
 

@@ -130,7 +130,7 @@ void add_hunt(ExactnessCell& cell, const HuntResult& hunt, bool is_control) {
   const bool was_bad = cell.state == CellState::bad;
   cell.state = good && !was_bad ? CellState::good : CellState::bad;
   cell.text = cell.state == CellState::bad ? (accuses_sound ? "accuses" : "missed") : is_control ? "silent" : "caught";
-  if (!cell.sentence.empty()) cell.sentence += " ";
+  if (!cell.sentence.empty()) cell.sentence += ' ';
   if (accuses_sound)
     cell.sentence += "It ACCUSES sound code: " + (is_control ? hunt.faulty : hunt.sound).evidence + ".";
   else if (hunt.faulty.caught)

@@ -328,7 +328,7 @@ void require_figure_name(const std::string& option, const std::string& path) {
   if (find_format(path) == nullptr) throw usage_error(option, "is '" + path + "'; " + kExpectedName);
 }
 
-void write_figure(const std::string& path, const std::string& script, FigureOptions options) {
+void write_figure(const std::string& path, const std::string& script, const FigureOptions& options) {
   const FigureFormat& format = format_of(path);
   const PaperWidth width = width_of(format, options);
   TitledScript titled = width == PaperWidth::screen ? TitledScript{script, ""} : without_titles(script);

@@ -24,7 +24,7 @@ struct FigureOptions {
 // In a column's width, letters have 8 points and there is no title: the document has a caption. A .tex is a tikzpicture
 // in the document's own font that needs the package tikz alone; program, command and title are its comments, and an
 // SVG's description.
-void write_figure(const std::string& path, const std::string& script, FigureOptions options = {});
+void write_figure(const std::string& path, const std::string& script, const FigureOptions& options = {});
 
 // Usage error naming `option` where write_figure() could not tell from the name what to draw. Asked before a command
 // starts.

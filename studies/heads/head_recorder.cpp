@@ -64,7 +64,7 @@ void HeadRecorder::add(const HeadRow& row) {
 
 void HeadRecorder::verified(const SpeculativeStep& of) {
   const DraftTree& tree = of.draft.tree;
-  if (tree.size() == 0) return;
+  if (tree.empty()) return;
   HeadStep& step = steps_.emplace_back();
   step.output_len = static_cast<std::int64_t>(of.output_len);
   step.stream_len = stream_.size();

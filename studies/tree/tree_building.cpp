@@ -118,7 +118,7 @@ TreeShape shape_of(TreeBuilder builder, std::int32_t nodes, const TreeLimits& li
 DraftPlan plan_of(TreeBuilder builder, TreeShape shape, const VerifierChoice& verifier) {
   const bool takes_shape = builder != TreeBuilder::paths;
   const auto length = static_cast<int>(shape.size());
-  return plan_for(verifier, takes_shape ? std::optional(std::move(shape)) : std::nullopt, length, "--builder");
+  return plan_for(verifier, takes_shape ? std::optional(shape) : std::nullopt, length, "--builder");
 }
 
 DraftTree likeliest_tree(TreeBuilder builder, std::int32_t nodes, const TreeLimits& limits, const TreeShape& shape,

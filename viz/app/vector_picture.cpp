@@ -105,7 +105,7 @@ class SvgWriter {
       const ImVec2 p = corners[area < 0 ? corners.size() - 1 - i : i].pos;
       path_ += (i == 0 ? "M" : "L") + number(p.x) + " " + number(p.y);
     }
-    path_ += "Z";
+    path_ += 'Z';
   }
 
   void add(const PlacedCharacter& character) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "exactness/statistics/distribution_check.hpp"
 #include "viz/panels/colours.hpp"
@@ -285,7 +286,7 @@ void DistributionLabPanel::draw_given_rows(Controls& controls, DistributionLabSe
                     {{top.x - half, top.y - half}, {top.x + half, top.y + half}});
     }
   }
-  if (unconditional_dragged) settings.unconditional = unconditional;
+  if (unconditional_dragged) settings.unconditional = std::move(unconditional);
   ImPlot::EndPlot();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -116,8 +117,8 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     // On the line of no gain, above and below it by turns: nothing covers the ticks.
     const float side = i % 2 == 0 ? -1.0f : 1.0f;
     ImPlot::Annotation(static_cast<double>(*off), 1.0, to_vec4(colour_of(i)),
-                       {0.0f, side * (0.9f + 0.7f * static_cast<float>(i / 2)) * ImGui::GetFontSize()}, true, "%lld",
-                       static_cast<long long>(*off));
+                       {0.0f, side * (0.9f + 0.7f * std::floor(0.5f * static_cast<float>(i))) * ImGui::GetFontSize()},
+                       true, "%lld", static_cast<long long>(*off));
     if (i != 0) continue;
     const auto x = static_cast<double>(*off);
     ImPlotSpec spec = line_of(palette::kGrey, 1.0f);
@@ -333,14 +334,14 @@ void SpeedupByBatchPanel::draw_what_if(Controls& controls, SpeedupByBatchSetting
 }
 
 void SpeedupByBatchPanel::draw_curves_shown(Controls& controls, SpeedupByBatchSettings& settings) {
-  static const std::vector<std::string> kCompared = [] {
+  static const std::vector<std::string> kComparable = [] {
     std::vector<std::string> names = drafter_names();
     names.insert(names.begin(), kNone);
     return names;
   }();
   PredictionRequest& request = settings.request;
   std::string compared = request.compared_drafters.empty() ? kNone : request.compared_drafters.front();
-  if (controls.choice("compare with", compared, kCompared,
+  if (controls.choice("compare with", compared, kComparable,
                       "Adds the best of another drafter, with acceptances typical of it.")) {
     request.compared_drafters.clear();
     if (compared != kNone) request.compared_drafters.push_back(compared);

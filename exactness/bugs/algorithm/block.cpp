@@ -53,7 +53,7 @@ EnumeratedStep block_step(bool faulty, EnumeratedVerify faulty_verify) {
   return proof_steps::chain_step(faulty ? std::move(faulty_verify)
                                         : EnumeratedVerify(verify_block<ExactRows, ExactRows, ExactChance>));
 }
-Hunt block_hunt(EnumeratedVerify faulty_verify) {
+Hunt block_hunt(const EnumeratedVerify& faulty_verify) {
   return {Detector::enumeration,
           [faulty_verify](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty, faulty_verify)); }};
 }

@@ -99,7 +99,7 @@ inline TokenString continued(TokenString prefix, std::span<const Token> path) {
 // chance)`.
 template <class Number, class Chance, class Verify>
 ProofStep judge_chain(const ModelPair<Number>& models, const TokenString& prefix, std::span<const Token> draft,
-                      Chance& chance, Verify verify) {
+                      Chance& chance, const Verify& verify) {
   DenseRows<Number> target;
   DenseRows<Number> proposal;
   for (std::size_t row = 0; row <= draft.size(); ++row) {

@@ -119,7 +119,7 @@ EnumeratedStep masked_tree_step(bool faulty) {
     const std::int32_t committed = grammar.after(prefix);
     const auto state_behind = [&](std::int32_t node) {
       const std::span<const Token> in_order(tree.tokens);
-      return faulty ? grammar.after(in_order.first(static_cast<std::size_t>(node + 1)), committed)
+      return faulty ? grammar.after(in_order.first(static_cast<std::size_t>(node) + 1), committed)
                     : grammar.after(tree.path(node), committed);
     };
     DenseRows<Rational> target;

@@ -39,7 +39,7 @@ Finding find_wrong_order(std::size_t top_k, bool checked_later) {
 
 LargeSampler sampler_checked_later() {
   constexpr std::size_t kTopK = 50;
-  const DenseMasses<double> p = usual_target_distribution();
+  const DenseMasses<double>& p = usual_target_distribution();
   const std::vector<std::uint32_t> mask((p.size() + 31) / 32, kEven);
   const DenseMasses<double> expected = filtered(proof_steps::masked(p, mask), kTopK);
   DenseMasses<double> drawn = filtered(p, kTopK);
