@@ -131,7 +131,8 @@ void rms_norm(const float* x, const float* weight, std::size_t count, float epsi
   float lanes[kLanes] = {};
   for (std::size_t i = 0; i < count; ++i) lanes[i % kLanes] = std::fma(x[i], x[i], lanes[i % kLanes]);
   const float s = sum_of_lanes(lanes);
-  const float r = 1.0f / std::sqrt(s / static_cast<float>(count) + epsilon) + (s - s);  // NOLINT(misc-redundant-expression): infinity is NaN
+  const float nan_of_infinity = s - s;  // NOLINT(misc-redundant-expression)
+  const float r = 1.0f / std::sqrt(s / static_cast<float>(count) + epsilon) + nan_of_infinity;
   for (std::size_t i = 0; i < count; ++i) out[i] = (x[i] * r) * weight[i];
 }
 

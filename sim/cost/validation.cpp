@@ -54,8 +54,7 @@ void add_regret(const std::vector<const PredictedPoint*>& points, GroupFigures& 
     for (const auto& [configuration, option] : options) {
       best = std::max(best, option.measured / option.rows);
       if (option.predicted / option.rows > by_model->predicted / by_model->rows) by_model = &option;
-      if (option.textbook / option.rows > by_textbook->textbook / by_textbook->rows)
-        by_textbook = &option;
+      if (option.textbook / option.rows > by_textbook->textbook / by_textbook->rows) by_textbook = &option;
     }
     regrets.push_back(1.0 - by_model->measured / by_model->rows / best);
     textbook_regrets.push_back(1.0 - by_textbook->measured / by_textbook->rows / best);
