@@ -30,7 +30,7 @@ CaseRun::~CaseRun() {
 void CaseRun::allow_guards([[maybe_unused]] const Array& array, [[maybe_unused]] bool allowed) const {
   if (settings_.executor == DRAFTPROOF_CUDA) return;
   for ([[maybe_unused]] const std::byte* const guard : {array.begin, array.begin + kGuardBytes + array.bytes}) {
-    if (allowed) {
+    if (allowed) {  // NOLINT(bugprone-branch-clone): nothing without the sanitizer
       ASAN_UNPOISON_MEMORY_REGION(guard, kGuardBytes);
     } else {
       ASAN_POISON_MEMORY_REGION(guard, kGuardBytes);

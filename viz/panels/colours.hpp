@@ -31,7 +31,7 @@ inline ImVec4 text_colour_of(const PaletteColour& colour) {
   const ImVec4 pure = to_vec4(colour);
   const ImVec4 text = ImGui::GetStyleColorVec4(ImGuiCol_Text);
   ImVec4 mixed = pure;
-  for (float share = 0; share <= 1; share += 0.05f) {
+  for (float share = 0; share <= 1; share += 0.05f) {  // NOLINT(clang-analyzer-security.FloatLoopCounter)
     const auto mix = [&](float a, float b) { return a + share * (b - a); };
     mixed = {mix(pure.x, text.x), mix(pure.y, text.y), mix(pure.z, text.z), 1.0f};
     const float here = luminance(mixed);
