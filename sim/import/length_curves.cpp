@@ -30,10 +30,27 @@ std::optional<Line> line_of(std::string text) {
   return Line{indent, text.substr(indent, colon - indent), value == std::string::npos ? "" : text.substr(value)};
 }
 
-bool is_blank(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  return first == std::string::npos || text[first] == '#' || text == "---";
-}
+// The lines that say something: without blank ones, comments, and blocks of other names than models' (_metadata).
+class CurveLines {
+ public:
+  CurveLines(std::string_view text, const std::string& name) : lines_(text, name) {}
+
+  bool next() {
+    while (lines_.next()) {
+      const std::size_t first = lines_.line().find_first_not_of(" \t");
+      if (first == std::string::npos || lines_.line()[first] == '#' || lines_.line() == "---") continue;
+      if (first == 0) skipped_ = lines_.line().front() == '_';
+      if (!skipped_) return true;
+    }
+    return false;
+  }
+  const std::string& line() const { return lines_.line(); }
+  std::string where() const { return lines_.where(); }
+
+ private:
+  TextLines lines_;
+  bool skipped_ = false;
+};
 
 struct Curve {
   std::string model, mode;
@@ -57,9 +74,8 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name) {
   std::vector<Curve> curves;
   std::string model;
   std::size_t mode_indent = 0, point_indent = 0;  // 0: not known yet
-  TextLines lines(text, name);
+  CurveLines lines(text, name);
   while (lines.next()) {
-    if (is_blank(lines.line())) continue;
     const auto line = line_of(lines.line());
     const auto refuse = [&] {
       throw input_error(lines.where(), "is " + in_quotes(lines.line()) +
@@ -115,13 +131,45 @@ double rate_between(double last, std::int32_t count, double sum) {
   return 0.5 * (low + high);
 }
 
+// Rates that never rise and are nearest to the rises of the lengths (pool adjacent violators; each K's rise counts
+// once): pooled ones are equal, so the length behind them is the file's. Between two K of the file the rates fall by
+// one factor, unless they would fall below those behind them.
+std::vector<double> rates_of(const std::vector<std::pair<std::int32_t, double>>& lengths) {
+  struct Block {
+    std::int32_t count;
+    double sum;
+    bool pooled;
+    double mean() const { return std::clamp(sum / count, 0.0, 1.0); }
+  };
+  std::vector<Block> blocks;
+  std::pair<std::int32_t, double> before{0, 1.0};
+  for (const auto& point : lengths) {
+    Block block{point.first - before.first, point.second - before.second, false};
+    before = point;
+    while (!blocks.empty() && blocks.back().sum * block.count < block.sum * blocks.back().count) {
+      block = {blocks.back().count + block.count, blocks.back().sum + block.sum, true};
+      blocks.pop_back();
+    }
+    blocks.push_back(block);
+  }
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    const double last = rates.empty() ? 1.0 : rates.back();
+    const double factor = block.pooled ? 1.0 : rate_between(last, block.count, block.mean() * block.count);
+    const double end = last * std::pow(factor, block.count);
+    const bool falls = !block.pooled && block.count > 1 && (i + 1 == blocks.size() || end >= blocks[i + 1].mean());
+    for (std::int32_t j = 1; j <= block.count; ++j) rates.push_back(falls ? last * std::pow(factor, j) : block.mean());
+  }
+  return rates;
+}
+
 }  // namespace
 
 bool is_length_curves(std::string_view text) {
-  TextLines lines(text, "");
+  CurveLines lines(text, "");
   bool model = false, mode = false;
   while (lines.next()) {
-    if (is_blank(lines.line())) continue;
     const auto line = line_of(lines.line());
     if (!line) return false;
     if (line->indent == 0) {
@@ -141,19 +189,15 @@ AcceptanceData read_length_curves(std::string_view text, const std::string& name
   const Curve& curve = chosen(curves, choice, name);
   AcceptanceData data;
   data.format = "acceptance lengths by K";
-  std::vector<double> survival;
-  double length = 1.0, last = 1.0, worst = 0.0;
+  const std::vector<double> survival = rates_of(curve.lengths);
+  double length = 1.0, worst = 0.0;
   std::int32_t worst_k = 0;
-  for (const auto& [k, wanted] : curve.lengths) {
-    const std::int32_t count = k - static_cast<std::int32_t>(survival.size());
-    const double rate = rate_between(last, count, wanted - length);
-    for (std::int32_t i = 0; i < count; ++i) {
-      survival.push_back(last *= rate);
-      length += last;
-    }
-    if (std::abs(length - wanted) > std::abs(worst)) {
-      worst = length - wanted;
-      worst_k = k;
+  for (std::size_t i = 0, at = 0; i < survival.size(); ++i) {
+    length += survival[i];
+    if (curve.lengths[at].first != static_cast<std::int32_t>(i) + 1) continue;
+    if (const double error = length - curve.lengths[at++].second; std::abs(error) > std::abs(worst)) {
+      worst = error;
+      worst_k = static_cast<std::int32_t>(i) + 1;
     }
   }
   merge_windows({AcceptanceWindow{name, std::nullopt, survival, std::nullopt}}, name, data);

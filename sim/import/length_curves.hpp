@@ -1,5 +1,6 @@
 // Acceptance lengths by model and number of drafts, as benchmarks publish them for synthetic acceptance (InferenceX's
-// golden_al_distribution): YAML of two levels of names and, in the third, K: length, the bonus token counted.
+// golden_al_distribution): YAML of two levels of names and, in the third, K: length, the bonus token counted. Blocks
+// whose name begins with an underscore are left out.
 //
 //   qwen3.5-397b-a17b:
 //     thinking_on:
@@ -16,7 +17,7 @@ namespace draftproof {
 
 bool is_length_curves(std::string_view text);
 // The rates whose sums are the lengths: s_1 + .. + s_K = length(K) - 1 for each K of the file, between two of them with
-// one conditional rate; where a length rises by more than the one before it did, or falls, as near as rates can come,
+// one factor; where lengths rise by more than those before them did, or fall, the nearest rates that never rise,
 // and a note says how near. curve: "MODEL/MODE", MODEL or MODE of the curve to take; empty: the only one. Errors
 // (input): naming the line, one that is not of this form, K outside 1 to kAcceptanceDepthMax or not rising, a length
 // outside [1, K + 1]; several curves and none chosen, or none of this name.

@@ -235,6 +235,17 @@ TEST_CASE("acceptance lengths by K give rates whose sums they are") {
   CHECK(on.draft_len == 7);
   CHECK(on.acceptance_length == Approx(3.67));
   CHECK(on.notes.size() == 1);
+  // A published file: MiniMax-M3 with EAGLE-3, thinking off (github:SemiAnalysisAI/InferenceX@ce4e6f0).
+  const AcceptanceData published = read(
+      "_metadata:\n  draft-model: Inferact/MiniMax-M3-EAGLE3\nminimax-m3:\n  thinking_off:\n    1: 1.84\n    2: 2.52\n"
+      "    3: 2.93\n    4: 3.41\n    5: 3.59\n    6: 3.57\n    7: 3.85\n    8: 4.06\n");
+  CHECK(published.survival[1] == Approx(0.68));
+  CHECK(published.survival[2] == Approx(0.445));  // 0.41 and 0.48 pooled
+  CHECK(published.survival[3] == published.survival[2]);
+  CHECK(published.survival[7] == Approx((4.06 - 3.59) / 3));
+  CHECK(published.acceptance_length == Approx(4.06));
+  REQUIRE(published.notes.size() == 2);
+  CHECK_THAT(published.notes[1], Catch::Contains("with 6 drafts they are 0.177 above the file's"));
   // No rates add up to a length that falls: as near as they come, and said.
   const AcceptanceData falls = read("m:\n  a:\n    1: 1.5\n    2: 1.4\n");
   CHECK(falls.survival == std::vector<double>{falls.survival[0], falls.survival[1]});
