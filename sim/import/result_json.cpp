@@ -109,9 +109,9 @@ void add_histogram(const Json& of, const char* key, const std::string& name, Col
 
 // Of one request of llama.cpp's: every step yields a token more than it accepts.
 AcceptanceWindow of_timings(const Json& timings, const std::string& name) {
-  const std::int64_t tokens = *count_of(timings, "predicted_n");
-  const std::int64_t accepted = *count_of(timings, "draft_n_accepted");
-  if (accepted < 0 || accepted > *count_of(timings, "draft_n") || accepted >= std::max<std::int64_t>(tokens, 1))
+  const std::int64_t tokens = count_of(timings, "predicted_n").value();
+  const std::int64_t accepted = count_of(timings, "draft_n_accepted").value();
+  if (accepted < 0 || accepted > count_of(timings, "draft_n").value() || accepted >= std::max<std::int64_t>(tokens, 1))
     throw input_error(name, "draft_n_accepted is " + std::to_string(accepted) +
                                 "; expected at most draft_n, and less than predicted_n");
   const std::int64_t steps = tokens - accepted;
@@ -120,7 +120,7 @@ AcceptanceWindow of_timings(const Json& timings, const std::string& name) {
 
 // Of one request of TensorRT-LLM's: a decoding step an iteration from the first token to the last.
 AcceptanceWindow of_iterations(const Json& request, const std::string& name) {
-  const std::int64_t steps = *count_of(request, "last_iter") - *count_of(request, "first_iter");
+  const std::int64_t steps = count_of(request, "last_iter").value() - count_of(request, "first_iter").value();
   const Json& speculation = request.at("speculative_decoding");
   const std::int64_t accepted = count_of(speculation, "total_accepted_draft_tokens").value_or(-1);
   if (accepted < 0 || accepted > count_of(speculation, "total_draft_tokens").value_or(kStepsMax))
