@@ -84,7 +84,6 @@ double RooflineSetup::weight_bytes_of_all() const {
   return precision.weight_bytes * (dp * (model.total_parameters() - experts) + copies * experts);
 }
 
-// Groups of requests that are under way at the same time, each with its own pass.
 double Roofline::groups_of(double streams) const {
   return std::clamp(setup_.dp * setup_.pp, 1.0, std::max(1.0, streams));
 }

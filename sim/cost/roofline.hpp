@@ -89,6 +89,8 @@ class Roofline final : public StepCost {
   double kv_bytes_per_token() const;
   // Experts of a layer that the rows of a pass touch; 0 for a dense model.
   double experts_touched(double rows, double streams) const;
+  // Groups of requests that are under way at the same time, each with its own pass (data and pipeline parallelism).
+  double groups_of(double streams) const;
 
  private:
   struct Pass;
@@ -96,7 +98,6 @@ class Roofline final : public StepCost {
   Pass target_pass(const PassLoad& load) const;
   Work work_of(const Pass& pass, double rows) const;
   double gpus_of_a_layer() const;
-  double groups_of(double streams) const;
   double expert_exchange_ns(double rows, double share) const;
   double pass_ns(const Pass& pass) const;
   double levels_ns(double depth, double streams) const;

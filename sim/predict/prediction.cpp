@@ -150,11 +150,15 @@ class Predictor {
     const PassLoad plain = plain_pass(load);
     const DraftSize& form = prediction.rows[prediction.best].form;
     const PassLoad verify = verify_pass(load, form, acceptance_.draft_share());
+    const auto of_group = [&](const PassLoad& pass) {
+      const double groups = cost_.groups_of(static_cast<double>(pass.streams));
+      return std::pair(static_cast<double>(pass.rows) / groups, static_cast<double>(pass.streams) / groups);
+    };
     if (!setup.engine.graph_rows.empty()) {
       const std::int64_t last = setup.engine.graph_rows.back();
       const auto is_past = [&](const char* what, const PassLoad& pass) {
-        const double captured_by =
-            setup.engine.captured_by(static_cast<double>(pass.rows), static_cast<double>(pass.streams));
+        const auto [rows, streams] = of_group(pass);
+        const double captured_by = setup.engine.captured_by(rows, streams);
         if (captured_by <= static_cast<double>(last)) return false;
         prediction.notes.push_back(std::string(what) + " has " + fixed(captured_by, 0) +
                                    (setup.engine.graphs_by_request ? " requests" : " rows") +
@@ -165,7 +169,10 @@ class Predictor {
     }
     if (setup.model.is_moe()) {
       const auto touched = [&](const PassLoad& pass) {
-        return cost_.experts_touched(static_cast<double>(pass.rows), static_cast<double>(pass.streams));
+        const auto [rows, streams] = of_group(pass);
+        const double together =
+            setup.expert_parallel ? std::min(setup.dp, std::max(1.0, static_cast<double>(pass.streams))) : 1.0;
+        return cost_.experts_touched(rows * together, streams * together);
       };
       // Not worth a word where both read nearly the same.
       if (touched(verify) > 1.25 * touched(plain))

@@ -27,6 +27,16 @@ std::vector<std::string> arguments_with(const std::vector<std::string>& more) {
 
 }  // namespace
 
+TEST_CASE("notes of a batch speak of what one group of GPUs has") {
+  const auto printed = [](const std::string& groups) {
+    return run_draftproof({"predict", "--model", "DeepSeek-V3", "--gpu", "H100", "--tp", "16", "--dp", groups,
+                           "--engine", "SGLang", "--drafter", "MTP", "--batch", "1024"})
+        .out;
+  };
+  CHECK_THAT(printed("1"), Catch::Contains("a plain step has 1024 requests, and captured graphs end at 512"));
+  CHECK_THAT(printed("4"), !Catch::Contains("captured graphs"));
+}
+
 TEST_CASE("predict answers with rows, the best of each batch, a break-even and one sentence") {
   const TemporaryFolder folder;
   const std::string log = folder.path() + "/server.log";
