@@ -54,7 +54,7 @@ def swept():
     verifiers = [*((name, lambda *a, name=name: draftproof.verify(*a, verifier=name)) for name in ("chain", "block", "sampler_match")),
                  ("verifier in numpy", faults.Verifier())]
     draws = [entry for entry in sample_sweep(True) if entry.size < 1 << 19]
-    steps = [entry for entry in verify_sweep() if not entry.name.startswith("V = ") and entry.n < 3000]
+    steps = [entry for entry in verify_sweep("quick", True) if not entry.name.startswith("V = ") and entry.n < 3000]
     return [(name, control, entry) for group, entries in ((samplers, draws), (verifiers, steps)) for name, control in group
             for entry in entries]
 

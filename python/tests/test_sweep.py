@@ -103,18 +103,24 @@ def entry_of(entries, name):
 
 
 @pytest.mark.parametrize("kind, fault, name, suspect", [
-    ("sample", "top_k is at most 64", "top_k 128", "top_k"), ("sample", "top_p 0 is off", "top_p 0", "top_p 0"),
-    ("sample", "min_p before temperature", "min_p 0.1", "temperature 0.5, min_p"),
+    ("sample", "top_k is at most 64", "top_k 128", "top_k is 64 at most (top_k 128"),
+    ("sample", "top_p 0 is off", "top_p 0", "top_p is not applied (top_p 0"),
+    ("sample", "min_p before temperature", "min_p 0.1", "min_p is applied before the temperature (temperature 0.5, min_p"),
+    ("sample", "parameters of row i modulo 16", "batch of 33, each row its own", "parameters are place i modulo 16's"),
     ("sample", "logits in half precision", "logits about 30000", ""), ("sample", "greedy beside random goes by the first row",
                                                                       "batch of 8, greedy and random in turn", "temperature 0 beside others"),
-    ("filter", "top_k is at most 64", "top_k 65", "top_k 65"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
-    ("verify", "the residual is absolute", "a residual of one token", ""),
-    ("verify", "a thousandth more is accepted", "drafts of which few are accepted", ""),
+    ("filter", "top_k is at most 64", "top_k 65", "top_k is 64 at most (top_k 65"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
+    ("verify", "the residual is absolute", "a residual of one token", "recovered tokens are drawn from |p - q|"),
+    ("verify", "the bonus token is of the row before", "rows that differ from place to place", "the bonus token is of the row before"),
+    ("verify", "what is recovered behind the last draft is of the bonus row", "drafts of which few are accepted",
+     "residuals are of p of the next row in requests whose last draft falls"),
+    ("verify", "min_p of the next request", "min_p in some requests, two drafts each", "min_p is the next request's"),
+    ("verify", "a thousandth more is accepted", "drafts of which few are accepted", "as with p + 0.001"),
     ("verify", "recovered tokens use the coin that rejected", "a residual of many tokens", ""),
     ("verify", "greedy beside random is drawn", "greedy and random in turn, ragged drafts", "temperature 0 beside others"),
     ("verify", "requests 32 apart share their coins", "coins and recovered tokens, seeds: consecutive", "random numbers")])
 def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
-    case = entry_of(verify_sweep.verify_sweep() if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
+    case = entry_of(verify_sweep.verify_sweep("quick", True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
     case = filter_case_of(case) if kind == "filter" else case
     assert draftproof.audit_callable(faults.SOUND[kind](), kind=kind, cases=[case]).verdict != "biased"
     found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, cases=[case], failures_max=1)
@@ -151,6 +157,33 @@ def test_random_numbers_that_are_used_again_are_found(fault, name):
     entry = entry_of(sample_sweep.sample_sweep(False), name)
     assert not judged(entry, faults.Sampler()).biased
     assert judged(entry, faults.FAULTS["sample"][fault]()).biased
+
+
+def test_requests_whose_coins_are_those_of_any_other_place_are_found():
+    entry = entry_of(verify_sweep.verify_sweep(), "coins of 64 requests in 64 calls")
+    found = judged(entry, faults.FAULTS["verify"]["requests share coins with their mirror"]())
+    assert found.biased and "draw alike in all of 64 calls" in found.sentence, found.sentence
+    assert not judged(entry, faults.Verifier()).biased
+
+
+def test_draws_alike_of_two_places_are_bet_on_at_the_level():
+    rng = np.random.default_rng(3)
+    ends = [evidence.bet_on_places(rng.integers(2, size=12 * 16), 2, 16).log_e > np.log(20.0) for _ in range(400)]
+    assert sum(ends) <= 45  # a share of 0.05 at most, 20; more than 45 have a chance of 10^-6
+    same = np.tile(rng.integers(2, size=(40, 1)), (1, 4)) ^ np.array([0, 1, 0, 0])
+    same[:, [2, 3]] = rng.integers(2, size=(40, 2))
+    assert evidence.bet_on_places(same.ravel(), 2, 4).log_e > 24.0  # never alike is as rare as always
+
+
+def test_min_p_is_varied_where_a_verifier_heeds_it_though_it_does_so_wrongly():
+    def reads(verifier):
+        auditor = draftproof.audit_callable(verifier, kind="verify", profile="quick", time_budget=0.01)
+        return not any("min_p" in note for note in auditor.notes)
+
+    assert reads(faults.Verifier()) and reads(draftproof.verify)
+    assert reads(faults.FAULTS["verify"]["min_p before temperature"]())
+    assert not reads(lambda x, q, p, ends, params, seeds: draftproof.verify(
+        x, q, p, ends, {name: params[name] for name in ("temperature", "top_k", "top_p")}, seeds))
 
 
 def test_a_coin_of_the_last_call_is_found():

@@ -13,6 +13,7 @@ from .constrained import ConstrainedCase, constrained_cases
 from .drive import CallFailure, Driver
 from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
+from .hypotheses import suspected
 from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
 from .profiles import Clock, Profile, profile_of
@@ -75,11 +76,11 @@ class Auditor:
             if not self.driver.takes_parents:
                 self.notes.append("the callable has no argument `parents`: trees were not tested")
             return list(constrained_cases(self.driver.takes_parents))
-        if self.kind == "verify":
-            return [*([endpoint_case()] if self.driver.takes_uniforms else []), *verify_cases()]
         with_min_p = self._reads_min_p()
         if not with_min_p:
             self.notes.append("the callable does not read params['min_p']: min_p was left off")
+        if self.kind == "verify":
+            return [*([endpoint_case()] if self.driver.takes_uniforms else []), *verify_cases(with_min_p)]
         if self.kind == "filter":
             return list(filter_cases(with_min_p))
         cases = list(sample_cases(with_min_p))
@@ -97,7 +98,7 @@ class Auditor:
         if self.kind == "constrained":
             return []
         if self.kind == "verify":
-            return list(verify_sweep(self.profile.name))
+            return list(verify_sweep(self.profile.name, "min_p" in self.driver.read))
         if self.driver.distribution is not None:
             return []
         entries = sample_sweep("min_p" in self.driver.read, self.profile.name)
@@ -106,6 +107,8 @@ class Auditor:
     def _probe_case(self) -> Any:
         logits, source = rows.normal(SMALLEST_BATCH, 33, 1.0, 1), f"rows.normal({SMALLEST_BATCH}, 33, 1.0, 1)"
         params = params_of(SMALLEST_BATCH, temperature=1.0, top_k=0, top_p=1.0)
+        if self.kind == "verify":  # no drafts: the bonus token of each row
+            return StepsCase("probe", logits, np.zeros((0, 33), np.float32), np.zeros(SMALLEST_BATCH, np.int64), params, source)
         if self.kind == "filter":
             return FilterCase("probe", logits, source, params)
         return SampleCase("probe", logits, source, params, batch=SMALLEST_BATCH)
@@ -123,11 +126,12 @@ class Auditor:
         return "min_p" in self.driver.read
 
     def _heeds_min_p(self) -> bool:
-        """For a callable that copies its parameters before it looks: does min_p of 1 leave the likeliest token alone?"""
+        """For a callable that copies its parameters before it looks: does min_p of 1 leave little but the likeliest token?"""
         case = self._probe_case()
-        size = 4 * SMALLEST_BATCH
-        logits = np.repeat(case.logits[:1], size, axis=0)
-        case = dataclasses.replace(case, logits=logits, params=params_of(size, temperature=1.0, top_k=0, top_p=1.0, min_p=1.0),
+        size = 16 * SMALLEST_BATCH
+        logits = np.repeat((case.target if self.kind == "verify" else case.logits)[:1], size, axis=0)
+        rows = {"target": logits, "lens": np.zeros(size, np.int64)} if self.kind == "verify" else {"logits": logits}
+        case = dataclasses.replace(case, params=params_of(size, temperature=1.0, top_k=0, top_p=1.0, min_p=1.0), **rows,
                                    **({"batch": size} if self.kind == "sample" else {}))
         run = run_of(self.driver, case, self.seed)
         try:
@@ -135,8 +139,9 @@ class Auditor:
         except CallFailure:
             return False
         if self.kind == "filter":
-            return bool((np.isfinite(run.left).sum(axis=1) == 1).all())
-        return bool((run.samples[0] == logits[0].argmax()).all())
+            return bool(np.isfinite(run.left).mean() < 0.5)
+        drawn = run.outputs[0][:, 0] if self.kind == "verify" else run.samples[0]
+        return bool((drawn == logits[0].argmax()).mean() > 0.35)  # of probability 0.18 without
 
     def _has_state(self) -> bool:
         drawn = []
@@ -286,7 +291,7 @@ class Auditor:
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
-        suspect = suspect_of(smallest, judgement)
+        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement.name))
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
             Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}" + (f" (suspect: {suspect})" if suspect else ""),

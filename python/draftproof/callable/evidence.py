@@ -295,6 +295,22 @@ def bets_on_flat(token: np.ndarray, size: int, likely: tuple[int, ...]) -> Itera
             yield Bet("correlation", f"{word} of draws {lag} apart are not uniform", uniform_log_e(mixed / size), everything[lag:])
 
 
+def bet_on_places(drawn: np.ndarray, size: int, batch: int) -> Bet:
+    """Draws [n] over `size` equal chances, call after call of `batch`: do two places of the batch draw alike in every call, or, of
+    coins, never alike? A p value: of all pairs together."""
+    calls = len(drawn) // batch
+    places = drawn[:calls * batch].reshape(calls, batch)
+    seen: dict[bytes, int] = {}
+    pair, p = (0, 0), 1.0
+    for b in range(batch):
+        for column in (places[:, b], 1 - places[:, b]) if size == 2 else (places[:, b],):
+            if (a := seen.get(column.tobytes())) is not None:
+                pair, p = (a, b), min(1.0, batch * batch * float(size) ** -calls)
+        seen[places[:, b].tobytes()] = b
+    return Bet("correlation_places", f"requests {pair[0]} and {pair[1]} of the batch draw alike in all of {calls} calls", -float(np.log(p)),
+               np.array([pair[1]]))
+
+
 def bets_on_coins(fell: np.ndarray) -> Iterator[Bet]:
     """Of fair coins [n], in order: does one fall as the one a distance before it, or never so? Equality at a distance is an
     independent event of chance 1/2; all distances share the stakes, small ones the half."""

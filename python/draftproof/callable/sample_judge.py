@@ -118,11 +118,12 @@ class SampleRun:
             bets += evidence.bets_on_marks(rows, group[open_], token[open_])
         if case.is_flat:
             bets += evidence.bets_on_flat(token, case.vocab_size, (1, 2, 16, 32, 64, 128, 256, 1024, case.batch, case.batch + 1))
+            bets.append(evidence.bet_on_places(token, case.vocab_size, case.batch))
         best = evidence.best_bet(bets, alpha)
         if best is None:
             return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, None)
         return Judgement(True, best.name, best.sentence, self.n, best.distance, None,
-                         int(group[open_][best.where[0]]) if best.name != "repeats" else 0)
+                         int(group[open_][best.where[0]]) if best.name not in ("repeats", "correlation_places") else 0)
 
     def _impossible(self, wrong: np.ndarray, group: np.ndarray, token: np.ndarray, inside: np.ndarray) -> Judgement:
         case, first = self.case, wrong[0]

@@ -17,11 +17,18 @@ SEEDS = {"families": "seeds that agree in low, high or folded bits", "high_bits"
          "large": "consecutive seeds beyond 2^40", "double": "consecutive seeds beyond 2^53", "signed": "seeds from 2^63 on"}
 
 
-def suspect_of(case: Any, judgement: Judgement) -> str:
-    """case: shrunk. The features without which it did not fail."""
+def suspect_of(case: Any, judgement: Judgement, rule: str = "") -> str:
+    """case: shrunk. rule: the wrong rule that explains what came, or ''. That, and the features without which it did not fail."""
+    needs = _needs(case, judgement, rule)
+    if not rule:
+        return needs
+    return f"{rule} ({needs})" if needs else rule
+
+
+def _needs(case: Any, judgement: Judgement, rule: str) -> str:
     out = []
     seeds = SEEDS.get(getattr(case, "seeds", ""), "")
-    if judgement.name in OF_NOISE or judgement.name.startswith("correlation"):
+    if judgement.name in OF_NOISE or judgement.name.startswith("correlation") and not rule:
         out.append("random numbers" + (f" of {seeds}" if seeds else ""))
     elif judgement.name == "masked_token":
         out.append("the mask of -infinity")

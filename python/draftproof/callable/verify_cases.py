@@ -114,7 +114,7 @@ def weighted() -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
     return tuple(np.array(t, np.float32) for t in (*p, last)), tuple(np.array(t, np.float32) for t in (*q, last))
 
 
-def verify_cases() -> Iterator[VerifyCase]:
+def verify_cases(with_min_p: bool = False) -> Iterator[VerifyCase]:
     """The cases, those that find most first."""
     yield _soft("3 tokens, 3 drafts", 3, (3,), 3, 10)
     target, drafter = weighted()
@@ -123,6 +123,8 @@ def verify_cases() -> Iterator[VerifyCase]:
                      params_of(1, temperature=1.0, top_k=0, top_p=1.0))
     yield _soft("top_k, drafts from unfiltered rows", 5, (2,), 2, 20, 0.9, top_k=2)
     yield _soft("top_p, drafts from unfiltered rows", 5, (2,), 2, 30, 0.9, top_p=0.7)
+    if with_min_p:
+        yield _soft("min_p, drafts from unfiltered rows", 5, (2,), 2, 36, 0.9, temperature=1.5, min_p=0.4)
     yield _soft("temperature 0.5", 3, (2,), 2, 40, temperature=0.5)
     yield _soft("zeros in target and drafter", 4, (2,), 2, 50, zeros=0.4)
     yield _soft("one draft, batch of 129", 3, (1,), 1, 60, tv=0.05, batch=129)

@@ -66,7 +66,7 @@ class StepsRun:
     """Steps of one case, which grow from call to call."""
 
     def __init__(self, driver: Driver, case: StepsCase, seed: int, offered: tuple[str, ...] = ()) -> None:
-        self.driver, self.case, self.seed, self.calls = driver, case, seed, 0
+        self.driver, self.case, self.seed, self.offered, self.calls = driver, case, seed, offered, 0
         self.outputs: list[np.ndarray] = []
         self.drafts: list[np.ndarray] = []
         self._seeds = SampleCase("", case.target[:1], "", {}, batch=case.batch, seeds=case.seeds)
@@ -94,7 +94,8 @@ class StepsRun:
         drafts = self._drawn(np.random.default_rng([self.seed, self.calls, 4])).astype(np.int32)
         probs = None if case.one_hot or case.fixed is not None else case.drafts
         longest = int(case.lens.max(initial=0))
-        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), ReadDict(case.params, {}),
+        params = ReadDict(case.params, {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
+        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), params,
                             self._seeds.seeds_of(self.calls, self.seed))
         self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
         self.drafts.append(drafts)
@@ -160,7 +161,7 @@ class Steps:
     row: np.ndarray
 
 
-def _steps(run: StepsRun) -> Steps:
+def steps_of(run: StepsRun) -> Steps:
     case = run.case
     out = np.concatenate(run.outputs)
     width = out.shape[1]
@@ -177,7 +178,7 @@ def _steps(run: StepsRun) -> Steps:
 
 
 def judge_steps(run: StepsRun, alpha: float) -> Judgement:
-    case, steps = run.case, _steps(run)
+    case, steps = run.case, steps_of(run)
     out, count, width = steps.out, steps.count, steps.out.shape[1]
     place = np.arange(width)[None, :]
     emitted = place < count[:, None]
@@ -287,8 +288,11 @@ def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, 
     flat = np.ptp(case.target, axis=1).max() == 0.0
     if flat and (steps.count == 1).all():
         yield from evidence.bets_on_flat(steps.out[:, 0], case.vocab_size, (1, 2, 16, 32, 64, 128, case.batch, case.batch + 1))
+        yield evidence.bet_on_places(steps.out[:, 0], case.vocab_size, case.batch)
     if case.fixed is not None and (rows.probabilities[steps.row[:, 0], steps.drafts[:, 0]] == 0.5).all():
-        yield from evidence.bets_on_coins(steps.out[:, 0] == steps.drafts[:, 0])
+        fell = steps.out[:, 0] == steps.drafts[:, 0]
+        yield from evidence.bets_on_coins(fell)
+        yield evidence.bet_on_places(fell.astype(np.int8), 2, case.batch)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -328,7 +332,8 @@ def rows_of(requests: Sequence[dict[str, float]], lens: Sequence[int], vocab_siz
 
 
 class Maker:
-    def __init__(self) -> None:
+    def __init__(self, with_min_p: bool) -> None:
+        self.with_min_p = with_min_p
         self.entries: list[StepsEntry] = []
 
     def add(self, name: str, n: int, requests: Sequence[dict[str, float]], lens: Sequence[int],
@@ -337,8 +342,8 @@ class Maker:
         def built() -> StepsCase:
             target, drafts = make() if make else rows_of(requests, lens, vocab_size, len(name), close, few)
             params = params_of(len(requests), **{key: [request.get(key, OFF[key]) for request in requests]
-                                                 for key in ("temperature", "top_k", "top_p")})
-            return StepsCase(name, target, drafts, np.asarray(lens, np.int64), params, f"sweep({name!r})", seeds=seeds,
+                                                 for key in OFF if key != "min_p" or self.with_min_p})
+            return StepsCase(name, target, drafts, np.asarray(lens, np.int64), params, f"sweep({name!r}, {self.with_min_p})", seeds=seeds,
                              one_hot=one_hot, fixed=None if fixed is None else np.full(sum(lens), fixed), n_max=n)
         self.entries.append(StepsEntry(name, n, built))
 
@@ -349,23 +354,30 @@ SOME: list[dict[str, float]] = [{"top_k": 3}, {"temperature": 0.5, "top_p": 0.5}
                                 {"temperature": 0.01, "top_k": 5}, {"temperature": 8.0, "top_p": 0.3}, {"top_k": 1}, PLAIN]
 
 
+def _several(maker: Maker, batch: int) -> list[dict[str, float]]:
+    """Parameters in turn."""
+    some = [*SOME, GREEDY, *([{"min_p": 0.3}, {"min_p": 0.2, "temperature": 1.5}] if maker.with_min_p else [])]
+    return [some[i % len(some)] for i in range(batch)]
+
+
 def repeated(row: Sequence[float], count: int) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.tile(np.log(np.asarray(row)), (count, 1)).astype(np.float32)
 
 
-def verify_sweep(profile: str = "quick") -> list[StepsEntry]:
+def verify_sweep(profile: str = "quick", with_min_p: bool = False) -> list[StepsEntry]:
     """The entries, those that name one feature first."""
-    maker = Maker()
+    maker = Maker(with_min_p)
     _residuals(maker)
     _parameters(maker)
     _logits(maker)
+    _ties(maker)
     _drafts(maker)
     _random_numbers(maker)
     _batches(maker)
     _vocabularies(maker, profile)
     for batch in (2048, 4096):
-        maker.add(f"batch of {batch}", batch, [[*SOME, GREEDY][i % 9] for i in range(batch)], [i % 2 for i in range(batch)], close=0.8)
+        maker.add(f"batch of {batch}", batch, _several(maker, batch), [i % 2 for i in range(batch)], close=0.8)
     return maker.entries
 
 
@@ -409,6 +421,9 @@ def _parameters(maker: Maker) -> None:
         maker.add(f"top_k {k} of {2 * k + 30}", 96, [{"top_k": k}] * 6, [1] * 6, vocab_size=2 * k + 30, close=0.8)
     for p in regimes.TOP_P:
         maker.add(f"top_p {p:.9g}", 96, [{"top_p": p}, {"top_p": p, "temperature": 0.5}] * 12, [2] * 24, close=0.8)
+    for m in [m for m in regimes.MIN_P if m >= 0.01] if maker.with_min_p else []:
+        some = [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}, {"min_p": m, "top_k": 9}]
+        maker.add(f"min_p {m:g}", 96, some * 6, [2, 1, 2] * 8, vocab_size=480 if m < 0.05 else 48, close=0.8)
     mixed = [SOME[(3 * i + i // 8) % 8] for i in range(32)]
     lens = [(2, 0, 3, 1, 5)[i % 5] for i in range(32)]
     patterns = {
@@ -419,6 +434,9 @@ def _parameters(maker: Maker) -> None:
         "filtered first, the others not": [{"top_k": 3}, *[PLAIN] * 31], "filtered last, the others not": [*[PLAIN] * 31, {"top_p": 0.3}],
         "off beside neutral": [({"top_k": 48}, {"top_k": 2}, {}, {"top_p": 0.3}, {"top_k": 49, "top_p": 0.5})[i % 5] for i in range(32)],
         "temperatures that grow with the request": [{"temperature": 0.1 + i / 8.0, "top_k": 1 + i % 7} for i in range(32)]}
+    if maker.with_min_p:
+        patterns["min_p in some requests"] = [({"min_p": 0.3}, {}, {"top_p": 0.5}, {"min_p": 0.1, "temperature": 2.0})[i % 4]
+                                              for i in range(32)]
     for name, requests in patterns.items():
         maker.add(f"{name}, ragged drafts", 160, requests, lens, close=0.8)
         maker.add(f"{name}, two drafts each", 160, requests, [2] * 32, close=0.8)
@@ -439,6 +457,18 @@ def _logits(maker: Maker) -> None:
     wide = np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 40)]).astype(np.float32)
     maker.add("a range of 200", 256, [PLAIN] * 32, [2] * 32,
               lambda: (np.tile(wide, (96, 1)), np.full((64, 48), 1.0 / 48, np.float32)))
+
+
+def _ties(maker: Maker) -> None:
+    """Equal tokens at a cut, any of which may stay, over a sea that no reading keeps; of greedy rows several of the largest."""
+    sea = [0.55 / 40] * 40
+    for name, head, request in (("top_k", [0.15, 0.1, 0.1, 0.1], {"top_k": 3}), ("top_p", [0.15, 0.1, 0.1, 0.1], {"top_p": 0.3}),
+                                ("top_k and top_p", [0.15, 0.1, 0.1, 0.1], {"top_k": 3, "top_p": 0.6}),
+                                ("the top, temperature 0", [0.1] * 4, GREEDY)):
+        def make(head: list[float] = head) -> tuple[np.ndarray, np.ndarray]:
+            target = np.concatenate([np.roll(repeated([*head, *sea], 1), 5 * i, axis=1) for i in range(3)] * 16)
+            return target, np.full((32, 44), 1.0 / 44, np.float32)
+        maker.add(f"ties at {name}", 256, [request] * 16, [2] * 16, make, vocab_size=44)
 
 
 def _drafts(maker: Maker) -> None:
@@ -472,6 +502,8 @@ def _random_numbers(maker: Maker) -> None:
         maker.add(f"bonus tokens of flat rows, seeds: {kind}", 512, [PLAIN] * 256, [0] * 256, flat(0, 256, 512), vocab_size=512, seeds=kind)
         maker.add(f"coins and recovered tokens, seeds: {kind}", 4096 if kind == "consecutive" else 1024, [PLAIN] * 256, [1] * 256,
                   lambda: (repeated([0.5] + [0.5 / 64] * 64, 512), None), vocab_size=65, seeds=kind, fixed=0)
+    maker.add("coins of 64 requests in 64 calls", 4096, [PLAIN] * 64, [1] * 64,
+              lambda: (repeated([0.5] + [0.5 / 64] * 64, 128), None), vocab_size=65, fixed=0)
     maker.add("coins and recovered tokens in batches of 33", 1056, [PLAIN] * 33, [2] * 33,
               lambda: (repeated([0.5] + [0.5 / 64] * 64, 99), None), vocab_size=65, fixed=0)
     maker.add("coins and bonus tokens in batches of 65", 1040, [PLAIN] * 65, [1] * 65,
@@ -486,7 +518,7 @@ def _random_numbers(maker: Maker) -> None:
 def _batches(maker: Maker) -> None:
     for batch in sorted({b + d for b in regimes.BATCHES for d in (0, 1)} - {2048, 2049, 4096, 4097}):
         lens = [(1, 0, 2, 1, 3)[i % 5] for i in range(batch)] if batch < 200 else [(1, 0, 1)[i % 3] for i in range(batch)]
-        maker.add(f"batch of {batch}", max(batch, min(64, 4 * batch)), [[*SOME, GREEDY][i % 9] for i in range(batch)], lens, close=0.8)
+        maker.add(f"batch of {batch}", max(batch, 64), _several(maker, batch), lens, close=0.8)
 
 
 def _vocabularies(maker: Maker, profile: str) -> None:
@@ -496,17 +528,20 @@ def _vocabularies(maker: Maker, profile: str) -> None:
             batch, few = (2 if size > 60_000 else 16), 6
         else:
             batch, few = (8 if size < 5000 else 4), 6
-        requests = [(PLAIN, {"top_k": min(3, size)}, {"temperature": 0.5, "top_p": 0.5}, GREEDY)[i % 4] for i in range(batch)]
+        some = [PLAIN, {"top_k": min(3, size)}, {"temperature": 0.5, "top_p": 0.5}, GREEDY]
+        if maker.with_min_p and batch > 4:
+            some.append({"min_p": 0.3})
+        requests = [some[i % len(some)] for i in range(batch)]
         maker.add(f"V = {size}, filtered", 8 * batch if size > 9000 else 16 * batch, requests[::-1] if size % 2 else requests,
                   [1] * batch, vocab_size=size, close=0.7, few=few)
         maker.add(f"V = {size}", 8 * batch if size > 60_000 else 32 * batch, [PLAIN] * batch, [2] * batch if size < 60_000 else [1] * batch,
                   vocab_size=size, close=0.7, few=min(few, size))
 
 
-def sweep(name: str) -> StepsCase:
+def sweep(name: str, with_min_p: bool = False) -> StepsCase:
     """The case of this name: what the code of a failure calls."""
     for profile in ("quick", "full"):
-        for entry in verify_sweep(profile):
+        for entry in verify_sweep(profile, with_min_p):
             if entry.name == name:
                 return entry.make()
     raise KeyError(name)
