@@ -18,8 +18,10 @@
 
 namespace draftproof {
 
-// Durations counted in buckets. Times are whole nanoseconds.
+// A sum of durations, each of 63 bits.
+__extension__ typedef __int128 TotalNs;
 
+// Durations counted in buckets. Times are whole nanoseconds.
 class LatencyHistogram {
  public:
   // bounds_ns [n], ascending: bucket i counts what is at most bounds_ns[i] and above the bound before; a last bucket
@@ -41,14 +43,14 @@ class LatencyHistogram {
   std::span<const std::int64_t> bounds_ns() const { return bounds_ns_; }
   std::span<const std::int64_t> counts() const { return counts_; }  // [n + 1], each bucket's own
   std::int64_t count() const { return count_; }
-  std::int64_t sum_ns() const { return sum_ns_; }
+  TotalNs sum_ns() const { return sum_ns_; }
   double mean_ns() const { return count_ == 0 ? 0.0 : static_cast<double>(sum_ns_) / static_cast<double>(count_); }
 
  private:
   std::vector<std::int64_t> bounds_ns_;
   std::vector<std::int64_t> counts_;
   std::int64_t count_ = 0;
-  std::int64_t sum_ns_ = 0;
+  TotalNs sum_ns_ = 0;
   std::int64_t last_ns_ = -1;
   std::size_t last_bucket_ = 0;
 };

@@ -19,12 +19,12 @@ std::string escaped(std::string_view text) {
 }
 
 // Whole nanoseconds as seconds, exactly, without trailing zeros.
-std::string seconds(std::int64_t ns) {
+std::string seconds(TotalNs ns) {
   constexpr std::int64_t kPerSecond = 1'000'000'000;
-  std::string digits = std::to_string(ns % kPerSecond);
+  std::string digits = std::to_string(static_cast<std::int64_t>(ns % kPerSecond));
   digits.insert(0, 9 - digits.size(), '0');
   while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
-  return std::to_string(ns / kPerSecond) + "." + digits;
+  return std::to_string(static_cast<std::int64_t>(ns / kPerSecond)) + "." + digits;
 }
 
 class Writer {

@@ -51,21 +51,33 @@ def suspected(run: Any, test: str) -> str:
     return _of_filter(run) if isinstance(run, FilterRun) else ""
 
 
-def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float) -> str:
-    """sound, told: log probabilities [n] of what came."""
+def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float,
+          repeats: float = 0.0) -> str:
+    """sound, told: log probabilities [n] of what came; repeats: nats for a call that draws what the one before drew."""
     best, words = least, ""
     for name, log_p in told:
         try:
             gain = log_p() - sound
         except Error:  # no distribution follows from it here
             continue
+        odd = MORE_IN_REGIME if "place i" in name else 0.0
         for i, regime in enumerate(regimes):
             if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
-            total = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0)
+            total = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
             if total > best + (MORE if words else 0.0):
                 best, words = total, f"{name} in {regime.words}" if regime.words else name
-    return words
+    return words if repeats < best + MORE else "random numbers are those of the call before"
+
+
+def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> float:
+    """Nats for it that draws [n], call after call, are those of their place in the call before. row: [n], of each draw."""
+    same = row[batch:] == row[:-batch]
+    if not same.any():
+        return 0.0
+    chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)[row[batch:][same]]
+    open_ = chance < 1.0
+    return evidence.marked_log_e((token[batch:] == token[:-batch])[same][open_], chance[open_])
 
 
 def _log(chance: np.ndarray, size: int) -> np.ndarray:
@@ -118,6 +130,9 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
     for name in names:
         off = np.full_like(params[name], OFF[name])
         yield f"{name} is not applied", changed(name, off if name != "temperature" else np.where(random, 1.0, 0.0))
+        for factor in (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0) if name in ("temperature", "min_p") else ():
+            value = params[name] * np.float32(factor)
+            yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
         for words, at in others.items():
             yield f"{name} is {words}", changed(name, every[name][at])
         for bound in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in ("top_p", "min_p") else ():
@@ -152,6 +167,11 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
     finite = np.isfinite(logits)
     for words, bounded in (("half precision", _float16), ("bfloat16", _bfloat16), ("bfloat16", _truncated)):
         yield f"logits are of {words}", Given(np.where(finite, bounded(logits), logits), params)
+    size = logits.shape[1]
+    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *(size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n)}):
+        if 0 < bound < size:
+            left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
+            yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)
     largest = float(np.abs(logits[finite]).max(initial=0.0))
     for bound in (30.0, 50.0, 80.0, 100.0, 1000.0, 1e4):
         if largest > bound:
@@ -206,6 +226,10 @@ def _of_draws(run: SampleRun, least: float) -> str:
     def log_p(given: Given, row: np.ndarray) -> np.ndarray:
         return _log(probabilities(given)[row, token].astype(np.float64), case.vocab_size)
 
+    groups, own_row = np.unique(group, return_inverse=True)
+    own = Given(case.logits[groups], {name: value[groups] for name, value in case.params.items()})
+    sound = log_p(own, own_row)
+
     def told() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
         # A row stands once for each that its parameters may be mixed with.
         for words, at in (("", group), *others.items()):
@@ -217,12 +241,21 @@ def _of_draws(run: SampleRun, least: float) -> str:
             for name, given in wrong_rows(case.logits[pairs[0]], params, {words: pairs[1]} if words else {}, case.params):
                 if not words or words in name:
                     yield name, lambda given=given, row=row: log_p(given, row)
+        if case.vocab_size > 1 << 16:
+            yield "ids have 16 bits", lambda: _log(_folded(probabilities(own))[own_row, token], case.vocab_size)
+        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
 
-    groups, row = np.unique(group, return_inverse=True)
-    own = {name: value[groups] for name, value in case.params.items()}
-    sound = log_p(Given(case.logits[groups], own), row)
     params = {name: value[group] for name, value in case.params.items()}
-    return _best(sound, told(), _regimes(params, place, case.batch), least)
+    return _best(sound, told(), _regimes(params, place, case.batch), least, _repeats(probabilities(own).astype(np.float64), own_row, token, case.batch))
+
+
+def _folded(p: np.ndarray) -> np.ndarray:
+    """[n, V]: the mass of every id on its low 16 bits."""
+    out = np.zeros(p.shape)
+    for begin in range(0, p.shape[1], 1 << 16):
+        part = p[:, begin:begin + (1 << 16)]
+        out[:, :part.shape[1]] += part
+    return out
 
 
 def _of_filter(run: FilterRun) -> str:
@@ -320,7 +353,8 @@ def _of_steps(run: StepsRun, least: float) -> str:
     fallen = [Regime("requests whose last draft falls", (steps.lens > 0) & (steps.count == steps.lens), True),
               Regime("requests whose first draft falls", (steps.lens > 0) & (steps.count == 1), True)]
     told = ((name, lambda rule=rule: log_p(rule)) for name, rule in _wrong_rules(case.target, params, case, p, q, of_row, is_bonus, table))
-    return _best(sound, told, [*_regimes(shown, place, case.batch, iter(more)), *fallen], least)
+    return _best(sound, told, [*_regimes(shown, place, case.batch, iter(more)), *fallen], least,
+                 _repeats(p, steps.row[:, 0], steps.out[:, 0], case.batch))
 
 
 def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q: np.ndarray, of_row: np.ndarray, is_bonus: np.ndarray,

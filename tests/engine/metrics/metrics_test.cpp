@@ -88,6 +88,10 @@ TEST_CASE("a duration lies in the first bucket whose bound it does not exceed", 
   CHECK(std::vector(histogram.counts().begin(), histogram.counts().end()) == std::vector<std::int64_t>{3, 2, 2, 2});
   CHECK(histogram.count() == 9);
   CHECK(histogram.sum_ns() == 1153);
+  // Three durations that 64 bits hold, whose sum they do not.
+  for (int i = 0; i < 3; ++i) histogram.observe(4'000'000'000'000'000'001);
+  CHECK(histogram.sum_ns() == TotalNs{1153} + 3 * TotalNs{4'000'000'000'000'000'001});
+  CHECK(histogram.mean_ns() > 1e18);
 }
 
 TEST_CASE("the Prometheus text has vLLM's names and the metrics' values", "[metrics]") {
