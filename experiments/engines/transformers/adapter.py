@@ -81,11 +81,11 @@ class Row(PreTrainedModel, GenerationMixin):
         super().__init__(PretrainedConfig(vocab_size=len(row), num_hidden_layers=1, eos_token_id=None, is_encoder_decoder=False))
         self.row = torch.nn.Parameter(torch.tensor(row)[None, None], requires_grad=False)
 
-    def prepare_inputs_for_generation(self, input_ids, past_key_values=None, **keywords):
-        return {"input_ids": input_ids, "past_key_values": past_key_values}
+    def prepare_inputs_for_generation(self, input_ids, cache=None, **keywords):
+        return {"input_ids": input_ids, "cache": cache}
 
-    def forward(self, input_ids, past_key_values=None, **keywords):
-        return CausalLMOutputWithPast(logits=self.row.expand(*input_ids.shape, -1).clone(), past_key_values=past_key_values)
+    def forward(self, input_ids, cache=None, **keywords):
+        return CausalLMOutputWithPast(logits=self.row.expand(*input_ids.shape, -1).clone(), cache=cache)
 
 
 def generate(logits, params, seeds):

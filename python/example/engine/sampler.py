@@ -16,7 +16,9 @@ def sample(logits, params, seeds):  # [B, V], a dict of arrays [B], [B] -> token
             probabilities[params["top_k"][b]:] = 0
         probabilities /= probabilities.sum()
         before = np.cumsum(probabilities) - probabilities
-        probabilities[before >= params["top_p"][b]] = 0
+        dropped = before >= params["top_p"][b]
+        dropped[0] = False  # top_p 0 keeps one token
+        probabilities[dropped] = 0
         rng = np.random.default_rng(int(seeds[b]))
         tokens[b] = order[rng.choice(len(row), p=probabilities / probabilities.sum())]
     return tokens
