@@ -27,6 +27,10 @@ STRAY, LEAST, LEAST_OF_CORRELATION, MORE, MORE_IN_REGIME = 1e-3, 10.0, 60.0, 3.0
 #: Numbers of rows that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
 
+#: What a parameter may be off by.
+FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0.8, 0.9, 0.95, 0.97, 0.99, 1.01, 1.03, 1.05, 1.1, 1.25),
+           "min_p": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_k": ()}
+
 Params = dict[str, np.ndarray]
 
 
@@ -41,7 +45,7 @@ class Regime:
 
 def suspected(run: Any, test: str) -> str:
     """What a run that failed a test is explained by, in words; '' where nothing is."""
-    if test in OF_NOISE:
+    if test in (*OF_NOISE, "masked_token"):  # they say it
         return ""
     least = LEAST_OF_CORRELATION if test.startswith("correlation") else LEAST
     if isinstance(run, StepsRun):
@@ -51,33 +55,42 @@ def suspected(run: Any, test: str) -> str:
     return _of_filter(run) if isinstance(run, FilterRun) else ""
 
 
-def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float,
+def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float, tiny: float,
           repeats: float = 0.0) -> str:
-    """sound, told: log probabilities [n] of what came; repeats: nats for a call that draws what the one before drew."""
-    best, words = least, ""
+    """sound, told: log probabilities [n] of what came, of what cannot come below `tiny`; repeats: nats for a call that draws what the
+    one before drew. A rule leaves at most a tenth of what the sound one cannot give."""
+    best, words, impossible = least, "", np.count_nonzero(sound < tiny)
     for name, log_p in told:
         try:
-            gain = log_p() - sound
+            these = log_p()
         except Error:  # no distribution follows from it here
             continue
+        gain, left = these - sound, these < tiny
         odd = MORE_IN_REGIME if "place i" in name else 0.0
         for i, regime in enumerate(regimes):
             if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
             total = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
-            if total > best + (MORE if words else 0.0):
+            if total > best + (MORE if words else 0.0) and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.1 * impossible:
                 best, words = total, f"{name} in {regime.words}" if regime.words else name
     return words if repeats < best + MORE else "random numbers are those of the call before"
 
 
+def _tiny(size: int) -> float:
+    return float(np.log(1.5 * STRAY / size))
+
+
 def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> float:
-    """Nats for it that draws [n], call after call, are those of their place in the call before. row: [n], of each draw."""
-    same = row[batch:] == row[:-batch]
-    if not same.any():
-        return 0.0
-    chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)[row[batch:][same]]
-    open_ = chance < 1.0
-    return evidence.marked_log_e((token[batch:] == token[:-batch])[same][open_], chance[open_])
+    """Nats for it that draws [n], call after call, are those of their place some calls before. row: [n], of each draw."""
+    best = 0.0
+    for lag in batch * np.arange(1, 13):
+        same = row[lag:] == row[:-lag]
+        if len(row) > lag and same.mean() > 0.5:
+            chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)[row[lag:][same]]
+            equal, open_ = (token[lag:] == token[:-lag])[same], chance < 1.0
+            if equal[open_].sum() > 1.5 * chance[open_].sum():
+                best = max(best, evidence.marked_log_e(equal[open_], chance[open_]))
+    return best
 
 
 def _log(chance: np.ndarray, size: int) -> np.ndarray:
@@ -97,16 +110,23 @@ def _regimes(params: Params, place: np.ndarray, batch: int, more: Iterator[tuple
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
-    """A row's logits and parameters, as a hypothesis has them. warm: a filter that sees the row at temperature 1."""
+    """A row's logits and parameters, as a hypothesis has them. warm: a filter that sees the row at temperature 1; stops_short: top-p
+    drops the token that crosses it."""
 
     logits: np.ndarray
     params: Params
     warm: str = ""
+    stops_short: bool = False
 
 
 def probabilities(given: Given) -> np.ndarray:
     if not given.warm:
-        return _sampling.process_rows(given.logits, given.params, ties="keep_all").probabilities
+        p = _sampling.process_rows(given.logits, given.params, ties="keep_all").probabilities
+        if given.stops_short:
+            crossed = (given.params["top_p"] < 1.0) & ((p > 0.0).sum(axis=1) > 1)
+            p[crossed, np.where(p > 0.0, p, np.inf).argmin(axis=1)[crossed]] = 0.0
+            p /= p.sum(axis=1, keepdims=True)
+        return p
     greedy = given.params["temperature"] == 0.0
     rest = {**given.params, given.warm: np.full_like(given.params[given.warm], OFF[given.warm])}
     alone = {name: value if name == given.warm else np.full_like(value, OFF[name]) for name, value in given.params.items()}
@@ -125,25 +145,14 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
     def changed(name: str, value: np.ndarray) -> Given:
         return Given(logits, {**params, name: np.asarray(value, params[name].dtype)})
 
-    temperature = params["temperature"]
+    temperature, size = params["temperature"], logits.shape[1]
     random = temperature > 0.0
+    for name in names:
+        if name != "temperature" and (temperature != 1.0).any():
+            yield f"{name} is applied before the temperature", Given(logits, params, warm=name)
     for name in names:
         off = np.full_like(params[name], OFF[name])
         yield f"{name} is not applied", changed(name, off if name != "temperature" else np.where(random, 1.0, 0.0))
-        for factor in (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0) if name in ("temperature", "min_p") else ():
-            value = params[name] * np.float32(factor)
-            yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
-        for words, at in others.items():
-            yield f"{name} is {words}", changed(name, every[name][at])
-        for bound in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in ("top_p", "min_p") else ():
-            if bound < logits.shape[1]:
-                yield f"{name} keeps {bound} tokens at most", Given(logits, {**params, "top_k": _at_most(
-                    params["top_k"], bound, params[name] != np.asarray(OFF[name], params[name].dtype))})
-        if name != "temperature" and (temperature != 1.0).any():
-            yield f"{name} is applied before the temperature", Given(logits, params, warm=name)
-    if len(names) > 1:
-        for words, at in others.items():
-            yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
     if (temperature == 0.0).any():
         yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
     if random.any():
@@ -153,27 +162,50 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
             if (random & (temperature < bound)).any():
                 yield f"the temperature is {bound:g} at least", changed("temperature", np.where(random, np.maximum(temperature, bound), 0.0))
                 yield f"a temperature below {bound:g} is greedy", changed("temperature", np.where(temperature < bound, 0.0, temperature))
-        for bound in (1.0, 1.5, 2.0, 5.0, 10.0, 100.0):
+        for bound in (100.0, 10.0, 5.0, 2.0, 1.5, 1.0):
             if (temperature > bound).any():
                 yield f"the temperature is {bound:g} at most", changed("temperature", np.minimum(temperature, bound))
+        yield "the temperature is of half precision", changed("temperature", _float16(temperature))
     if "top_k" in names:
-        k, size = params["top_k"], logits.shape[1]
-        for bound in (2048, 1024, 1023, 1000, 512, 256, 255, 128, 127, 100, 64, 63, 50, 40, 32, 20, 16, 10, 8, 1):
-            if (k > bound).any() and bound < size:
-                yield f"top_k is {bound} at most", changed("top_k", np.minimum(k, bound))
+        k = params["top_k"]
+        for most in (2048, 1024, 1023, 1000, 512, 256, 255, 128, 127, 100, 64, 63, 50, 40, 32, 20, 16, 10, 8, 1):
+            if (k > most).any() and most < size:
+                yield f"top_k is {most} at most", changed("top_k", np.minimum(k, most))
         yield "top_k keeps one token fewer", changed("top_k", np.where(k > 1, k - 1, k))
         yield "top_k keeps one token more", changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
         yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
+    if "top_p" in names:
+        yield "top_p drops the token that crosses it", Given(logits, params, stops_short=True)
+    for name in ("top_p", "min_p"):
+        for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
+            if most < size:
+                yield f"{name} keeps {most} tokens at most", Given(logits, {**params, "top_k": _at_most(
+                    params["top_k"], most, params[name] != np.asarray(OFF[name], params[name].dtype))})
+    yield from _wrong_logits(logits, params)
+    for name in names:
+        for words, at in others.items():
+            yield f"{name} is {words}", changed(name, every[name][at])
+    if len(names) > 1:
+        for words, at in others.items():
+            yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
+    for name in names:
+        for factor in FACTORS[name]:
+            value = params[name] * np.float32(factor)
+            yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
+
+
+def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:
     finite = np.isfinite(logits)
     for words, bounded in (("half precision", _float16), ("bfloat16", _bfloat16), ("bfloat16", _truncated)):
         yield f"logits are of {words}", Given(np.where(finite, bounded(logits), logits), params)
     size = logits.shape[1]
-    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *(size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n)}):
+    ends = {size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n}
+    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *ends}, reverse=True):
         if 0 < bound < size:
             left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
             yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)
     largest = float(np.abs(logits[finite]).max(initial=0.0))
-    for bound in (30.0, 50.0, 80.0, 100.0, 1000.0, 1e4):
+    for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
         if largest > bound:
             yield f"logits are clamped to +-{bound:g}", Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
 
@@ -246,7 +278,8 @@ def _of_draws(run: SampleRun, least: float) -> str:
         yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
 
     params = {name: value[group] for name, value in case.params.items()}
-    return _best(sound, told(), _regimes(params, place, case.batch), least, _repeats(probabilities(own).astype(np.float64), own_row, token, case.batch))
+    return _best(sound, told(), _regimes(params, place, case.batch), least, _tiny(case.vocab_size),
+                 _repeats(probabilities(own).astype(np.float64), own_row, token, case.batch))
 
 
 def _folded(p: np.ndarray) -> np.ndarray:
@@ -270,7 +303,7 @@ def _of_filter(run: FilterRun) -> str:
 
     everyone = neighbours(len(kept))
     told = ((name, lambda given=given: log_p(given)) for name, given in wrong_rows(case.logits, case.params, everyone, case.params))
-    return _best(log_p(Given(case.logits, case.params)), told, _regimes(case.params, np.arange(len(kept)), len(kept)), LEAST)
+    return _best(log_p(Given(case.logits, case.params)), told, _regimes(case.params, np.arange(len(kept)), len(kept)), LEAST, -LEAST)
 
 
 # --- Verifiers: chain verification (Leviathan et al. 2023, algorithm 1) with one thing wrong ------------------------
@@ -309,7 +342,7 @@ class Told:
     def __call__(self, rule: Rule) -> np.ndarray:
         p, q = rule.accept[self.steps.row, self.x], rule.q[self.steps.row, self.x]
         chance = np.where(self.place >= rule.sure_from, 1.0, rule.ratio(p, q))
-        log_p = (np.where(self.stood, _log(chance, 2), 0.0) + np.where(self.fell, _log(1.0 - chance, 2), 0.0)).sum(axis=1)
+        log_p = (np.where(self.stood, _log(chance, self.size), 0.0) + np.where(self.fell, _log(1.0 - chance, self.size), 0.0)).sum(axis=1)
         left = np.maximum(rule.recover - rule.q, 0.0)
         if rule.residual is not None:
             x = np.full(len(left), -1)
@@ -353,7 +386,7 @@ def _of_steps(run: StepsRun, least: float) -> str:
     fallen = [Regime("requests whose last draft falls", (steps.lens > 0) & (steps.count == steps.lens), True),
               Regime("requests whose first draft falls", (steps.lens > 0) & (steps.count == 1), True)]
     told = ((name, lambda rule=rule: log_p(rule)) for name, rule in _wrong_rules(case.target, params, case, p, q, of_row, is_bonus, table))
-    return _best(sound, told, [*_regimes(shown, place, case.batch, iter(more)), *fallen], least,
+    return _best(sound, told, [*_regimes(shown, place, case.batch, iter(more)), *fallen], least, _tiny(case.vocab_size),
                  _repeats(p, steps.row[:, 0], steps.out[:, 0], case.batch))
 
 
@@ -376,6 +409,7 @@ def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q
     yield "recovered tokens are drawn from |p - q|", rule(residual=lambda rows, drafts, _x: np.abs(rows - drafts))
     yield "of the residual only the rejected draft is taken out", rule(residual=without_draft)
     yield "recovered tokens are drawn from the draft's row", rule(residual=lambda _rows, drafts, _x: drafts)
+    yield "recovered tokens are drawn with the coin that rejected", rule(residual=_with_the_coin)
     yield "recovered tokens are the likeliest of the residual", rule(
         residual=lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
     yield "residuals are of p of the next row", rule(recover=p[after])
@@ -443,3 +477,14 @@ def _likeliest(rows: np.ndarray) -> np.ndarray:
     out = np.zeros_like(rows)
     out[np.arange(len(rows)), rows.argmax(axis=1)] = 1.0
     return out
+
+
+def _with_the_coin(p: np.ndarray, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A coin that rejected lies above p / q of the draft x: the residual's part above it, in the order of ids."""
+    left = np.maximum(p - q, 0.0)
+    total = left.sum(axis=1, keepdims=True)
+    left = np.where(total > 0.0, left / np.maximum(total, 1e-30), p)
+    at = np.arange(len(p))
+    bound = np.where(x >= 0, np.minimum(1.0, p[at, x] / np.maximum(q[at, x], 1e-30)), 0.0)[:, None]
+    until = np.minimum(np.cumsum(left, axis=1), 1.0)
+    return np.maximum(until, bound) - np.maximum(until - left, bound)
