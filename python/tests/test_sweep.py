@@ -175,6 +175,33 @@ def test_draws_alike_of_two_places_are_bet_on_at_the_level():
     assert evidence.bet_on_places(same.ravel(), 2, 4).log_e > 24.0  # never alike is as rare as always
 
 
+def test_what_a_callable_does_not_take_is_left_out_and_counted(brief):
+    seen = {"temperature": [], "top_p": []}
+
+    def clamped(logits, params, seeds):
+        for name, values in seen.items():
+            values.append(np.unique(params[name]))
+        return draftproof.sample(logits, {**params, "temperature": np.where(params["temperature"] > 0.0, np.clip(params["temperature"], 0.01, 2.0), 0.0)
+                                          .astype(np.float32)}, seeds)
+
+    assert draftproof.audit_callable(clamped, profile=brief, failures_max=1).verdict == "biased"
+    for values in seen.values():
+        values.clear()
+    found = draftproof.audit_callable(clamped, profile=brief, ranges={"temperature": (0.01, 2.0), "top_p": (1e-3, 1.0)})
+    assert found.verdict in ("consistent", "inconclusive") and any("cases were left out" in note for note in found.notes), found
+    assert set(np.unique(np.concatenate(seen["temperature"]))) - {0.0, 1.0} and min(np.concatenate(seen["top_p"])) >= np.float32(1e-3)
+    assert all(t == 0.0 or 0.009 < t <= 2.0 for t in np.concatenate(seen["temperature"]))
+
+    def drawn(x, q, p, ends, params, seeds):
+        assert q is not None
+        return draftproof.verify(x, q, p, ends, params, seeds)
+
+    assert draftproof.audit_callable(drawn, kind="verify", profile=brief, one_hot=False).verdict in ("consistent", "inconclusive")
+    for wrong in ({"heat": (0.0, 1.0)}, {"top_p": (1.0, 0.5)}):
+        with pytest.raises(draftproof.Error, match="ranges: "):
+            draftproof.audit_callable(clamped, ranges=wrong)
+
+
 def test_min_p_is_varied_where_a_verifier_heeds_it_though_it_does_so_wrongly():
     def reads(verifier):
         auditor = draftproof.audit_callable(verifier, kind="verify", profile="quick", time_budget=0.01)

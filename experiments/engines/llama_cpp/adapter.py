@@ -5,7 +5,7 @@ import ctypes
 import history
 import numpy as np
 import table_model
-from component import Component, mixed, padded, with_probabilities
+from component import WITH_PROBABILITIES, Component, mixed, padded
 from functions import (SAMPLING, ChainParams, TokenDataArray, Vector, library, logit_bias, reject, sample_and_match,
                        sampler_free, sampler_init, sampling, token_data)
 
@@ -145,5 +145,5 @@ def components():
         Component("speculative: sample and match", speculative, "common_sampler_sample_and_accept_n", "verify",
                   lambda *a: verify(False, *a), tv=0.1, note=f"{model}; {seeds}"),
         Component("speculative: rejection", speculative, "common_sampler_sample_and_accept_n_rejection", "verify",
-                  lambda *a: verify(True, *a), tv=0.1, options=with_probabilities(), note=f"{model}; {seeds}"),
+                  lambda *a: verify(True, *a), tv=0.1, options=WITH_PROBABILITIES, note=f"{model}; {seeds}"),
     ]

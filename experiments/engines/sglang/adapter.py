@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import history
 import numpy as np
 import torch
-from component import COARSE, Component, by_length, mixed, with_probabilities
+from component import COARSE, WITH_PROBABILITIES, Component, by_length, mixed
 from draftproof import triton_on_cpu
 
 triton_on_cpu.install()
@@ -127,9 +127,9 @@ def components():
                   note="torch.compile is off; murmur_hash32 launches its Triton kernel, as on a GPU; min-p is off, which it refuses with "
                   "seeds"),
         Component("chain verification", kernel, "chain_speculative_sampling_triton", "verify",
-                  lambda *a, uniforms=None: verify(False, *a, uniforms), tv=COARSE, options=with_probabilities(endpoints=True), note=note),
+                  lambda *a, uniforms=None: verify(False, *a, uniforms), tv=COARSE, options=WITH_PROBABILITIES, note=note),
         Component("block verification", kernel, "chain_speculative_sampling_triton with block_verification", "verify",
-                  lambda *a, uniforms=None: verify(True, *a, uniforms), tv=COARSE, options=with_probabilities(endpoints=True), note=note),
+                  lambda *a, uniforms=None: verify(True, *a, uniforms), tv=COARSE, options=WITH_PROBABILITIES, note=note),
         Component("grammar, masks along drafts", "srt/speculative/spec_utils.py",
                   "generate_token_bitmask, traverse_tree, chain_speculative_sampling_triton", "constrained",
                   grammar.step_with(lambda *a: verify(False, *a), renormalized), tv=COARSE, options={"cases": grammar.cases()},

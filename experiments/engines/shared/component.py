@@ -33,13 +33,8 @@ def mixed(seed: int) -> int:
     return ((int(seed) ^ (int(seed) >> 31)) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32
 
 
-def with_probabilities(endpoints: bool = False) -> dict[str, Any]:
-    """The cases of verifiers whose drafts have probabilities, as an option of a component; endpoints: of those that take
-    uniforms too."""
-    from draftproof.callable import verify_cases
-
-    cases = [case for case in verify_cases.verify_cases() if case.drafter is not None]
-    return {"cases": ([verify_cases.endpoint_case()] if endpoints else []) + cases}
+#: Option of a component: its drafts have probabilities.
+WITH_PROBABILITIES = {"one_hot": False}
 
 
 def by_length(run: Callable[..., np.ndarray], draft_tokens: np.ndarray, draft_probs: np.ndarray | None,

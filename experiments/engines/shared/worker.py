@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import environments
+
 HERE = Path(__file__).resolve().parent
 #: That share the cases of a component.
 PROCESSES = min(4, os.cpu_count() or 1)
@@ -49,13 +51,14 @@ def main() -> None:
     sys.path.append(module_folder)  # after the engine's own packages
     import draftproof
 
+    ranges = next(each.ranges for each in environments.engines() if each.name == engine)
     for component in load_adapter(engine).components():
         if wanted and component.name not in wanted:
             continue
         print(f"{engine}: {component.name}", file=sys.stderr, flush=True)
         begin = time.monotonic()
         audit = draftproof.audit_callable(component.call, kind=component.kind, tv=component.tv, time_budget=seconds,
-                                          time_limit=max(seconds, 300.0), processes=PROCESSES, **component.options)
+                                          time_limit=max(seconds, 300.0), processes=PROCESSES, **{"ranges": ranges, **component.options})
         reached = [case for case in audit.cases if case.n > 0]
         found = [failure.distance for failure in audit.failures if failure.distance is not None]
         smallest, largest = audit.would_find or (None, None)

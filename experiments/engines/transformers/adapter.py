@@ -3,7 +3,7 @@
 import history
 import numpy as np
 import torch
-from component import COARSE, Component, mixed, padded, with_probabilities
+from component import COARSE, WITH_PROBABILITIES, Component, mixed, padded
 from draftproof.callable.sample_cases import sample_cases
 from transformers import GenerationConfig, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.generation import LogitsProcessorList
@@ -118,7 +118,7 @@ def components():
                   options=history.with_constraints(), note=history.DESCRIPTION),
         Component("warpers and draw", process, "the warpers, then torch.multinomial", "sample", sample,
                   note="the two lines of `_sample` that draw are the adapter's"),
-        Component("assisted verification", utils, "_speculative_sampling", "verify", verify, options=with_probabilities(),
+        Component("assisted verification", utils, "_speculative_sampling", "verify", verify, options=WITH_PROBABILITIES,
                   note="greedy requests and those without drafts are the adapter's"),
         Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate, tv=COARSE,
                   options={"cases": small}, note="models of one row that is given; requests with equal rows get the "

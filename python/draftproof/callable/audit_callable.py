@@ -17,6 +17,7 @@ from .hypotheses import suspected
 from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
 from .profiles import Clock, Profile, profile_of
+from .ranges import Ranges, checked, within
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
@@ -24,7 +25,7 @@ from .shrink import shrink
 from .sample_sweep import sample_sweep
 from .snippet import snippet_of
 from .suspects import suspect_of
-from .verify_cases import endpoint_case, verify_cases
+from .verify_cases import VerifyCase, endpoint_case, verify_cases
 from .verify_sweep import PACE, StepsCase, pace_of, verify_sweep
 
 KINDS = ("sample", "filter", "verify", "constrained")
@@ -59,12 +60,14 @@ class Found:
 
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
-                 seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None) -> None:
+                 seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None,
+                 ranges: Ranges, one_hot: bool) -> None:
         self.driver = Driver(sampler, time_limit, distribution)
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.clock, self.deadline, self.profile = clock, seconds, profile
         self.before: Any = None
-        self.n_max = n_max
+        self.n_max, self.ranges, self.one_hot = n_max, ranges, one_hot
+        self.left_out = 0
         self.failures_max = failures_max
         self.notes: list[str] = []
         self.found = Found()
@@ -72,6 +75,17 @@ class Auditor:
         self.offered: tuple[str, ...] = ()
 
     def cases(self) -> list[Any]:
+        return [case for case in map(self._taken, self._every_case()) if case is not None]
+
+    def _taken(self, case: Any) -> Any:
+        """What of a case the callable takes; None if nothing."""
+        without = (isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None)) or (
+            isinstance(case, VerifyCase) and case.drafter is None)
+        taken = None if without and not self.one_hot else within(case, self.ranges)
+        self.left_out += taken is not case
+        return taken
+
+    def _every_case(self) -> list[Any]:
         if self.kind == "constrained":
             if not self.driver.takes_parents:
                 self.notes.append("the callable has no argument `parents`: trees were not tested")
@@ -176,11 +190,11 @@ class Auditor:
                 if again == 0:
                     self.found.results.append(CaseResult(entry.name, "inconclusive", 0, None, "not reached"))
                 continue
-            case = entry.make()
-            if self.kind == "filter":
+            case = self._taken(entry.make())
+            if case is not None and self.kind == "filter":
                 case = filter_case_of(case)
-                if case is None:
-                    continue
+            if case is None:
+                continue
             n = entry.n if self.kind != "filter" else case.logits.shape[0]
             trial = Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
             stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
@@ -202,6 +216,8 @@ class Auditor:
             self.sweep(entries, sweep_share / self.profile.repeats, again)
             if again == 0:
                 self._run_cases(cases, share)
+        if self.left_out:
+            self.found.notes.append(f"{self.left_out} cases were left out, or some of their rows, as the callable does not take them")
         return self.found
 
     def _run_cases(self, cases: list[Any], share: float) -> None:
@@ -311,7 +327,8 @@ class Auditor:
 def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float = 0.02, seed: int = 0, *,
                    cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0,
                    time_budget: float | None = None, n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
-                   profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None) -> CallableAudit:
+                   profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None,
+                   ranges: Ranges | None = None, one_hot: bool = True) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
@@ -333,6 +350,9 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     alpha: the probability that a sound callable is accused, over all cases and tests.
     distribution: of samplers with filters that this module lacks (kind 'sample'): distribution(logits [G, V], params) ->
         the probabilities [G, V] that the sampler is meant to have.
+    ranges: what the callable takes, as {'temperature': (0.01, 2.0)}, (least, largest); temperature 0 and values that switch a
+        parameter off are always taken. Rows beyond are left out, which a note counts. one_hot: of verifiers, False if drafts
+        without probabilities are not taken.
     profile: 'quick' (60 seconds of CPU: every regime of regimes.py once, then the finer cases as far as time goes; never
         'inconclusive' where every regime was seen), 'full' (half an hour), 'soak' (eight hours).
     time_limit: seconds of one call; time_budget: of all, in place of the profile's, by the clock on the wall; n_max: draws of one case; failures_max: stop after so many.
@@ -358,7 +378,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     clock = Clock(chosen_profile.is_cpu and time_budget is None)
     auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit,
                       chosen_profile.seconds if time_budget is None else time_budget, clock, chosen_profile, n_max, failures_max,
-                      distribution)
+                      distribution, checked(ranges), one_hot)
     chosen = list(cases) if cases is not None else auditor.cases()
     entries = [] if cases is not None else auditor.entries()
     share = (0.5 if entries else 1.0) * alpha / max(1, len(chosen))

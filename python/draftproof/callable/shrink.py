@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from .filter_cases import FilterCase
+from .ranges import with_rows
 from .sample_cases import OFF, SampleCase
 from .verify_cases import VerifyCase
 from .verify_sweep import StepsCase
@@ -68,19 +69,11 @@ def smaller_cases(case: Any, group: int) -> Iterator[Any]:
 
 
 def _of_rows(case: Any, group: int, groups: int) -> Iterator[Any]:
-    def rows(keep: Any, text: str) -> Any:
-        if isinstance(case, SampleCase) and case.is_fixed:  # as many rows in a batch as there are groups
-            return dataclasses.replace(case, logits=case.logits[keep], source=f"{case.source}[{text}]",
-                                       params={name: value[keep] for name, value in case.params.items()},
-                                       batch=len(case.logits[keep]))
-        return dataclasses.replace(case, logits=case.logits[keep], source=f"{case.source}[{text}]",
-                                   params={name: value[keep] for name, value in case.params.items()})
-
     if groups > 1:
         group = min(group, groups - 1)
-        yield rows(slice(group, group + 1), f"{group}:{group + 1}")
-        yield rows(slice(0, groups // 2), f":{groups // 2}")
-        yield rows(slice(groups // 2, groups), f"{groups // 2}:")
+        yield with_rows(case, slice(group, group + 1), f"{group}:{group + 1}")
+        yield with_rows(case, slice(0, groups // 2), f":{groups // 2}")
+        yield with_rows(case, slice(groups // 2, groups), f"{groups // 2}:")
     yield from _without_parameters(case)
     size = case.vocab_size
     for left in (4, size // 16, size // 4, size // 2):
