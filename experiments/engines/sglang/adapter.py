@@ -83,7 +83,9 @@ def constrained(logits, params):
 
 
 def sample(logits, params, seeds, steps=None):
-    """The native backend with a seed of each request."""
+    """The native backend with a seed of each request; a batch of greedy ones takes the argmax, as Sampler.forward does."""
+    if (params["temperature"] < 1e-6).all():
+        return torch.from_numpy(logits).argmax(dim=-1).numpy()
     probs, top_k, top_p = probabilities(logits, params)
     positions = torch.zeros(len(logits), dtype=torch.int64) if steps is None else torch.from_numpy(steps.astype(np.int64))
     return sampler.top_k_top_p_min_p_sampling_from_probs_torch(

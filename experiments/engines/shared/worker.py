@@ -51,7 +51,7 @@ def main() -> None:
     sys.path.append(module_folder)  # after the engine's own packages
     import draftproof
 
-    ranges = next(each.ranges for each in environments.engines() if each.name == engine)
+    ranges = next((each.ranges for each in environments.engines() if each.name == engine), {})
     for component in load_adapter(engine).components():
         if wanted and component.name not in wanted:
             continue
