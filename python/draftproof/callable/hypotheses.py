@@ -23,7 +23,7 @@ from .verify_sweep import Steps, StepsRun, steps_of
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
 #: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws.
-STRAY, LEAST, LEAST_OF_CORRELATION, MORE, MORE_IN_REGIME = 1e-3, 10.0, 60.0, 3.0, 5.0
+STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME = 1e-3, 10.0, 60.0, 3.0, 5.0
 #: Numbers of rows that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
 
@@ -45,9 +45,9 @@ class Regime:
 
 def suspected(run: Any, test: str) -> str:
     """What a run that failed a test is explained by, in words; '' where nothing is."""
-    if test in (*OF_NOISE, "masked_token"):  # they say it
+    if test == "masked_token":  # it says it
         return ""
-    least = LEAST_OF_CORRELATION if test.startswith("correlation") else LEAST
+    least = LEAST_OF_NOISE if test in OF_NOISE or test.startswith("correlation") else LEAST
     if isinstance(run, StepsRun):
         return _of_steps(run, least)
     if isinstance(run, SampleRun) and not run.case.readings and not run.case.may_raise and run.driver.distribution is None:
@@ -58,7 +58,7 @@ def suspected(run: Any, test: str) -> str:
 def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float, tiny: float,
           repeats: float = 0.0) -> str:
     """sound, told: log probabilities [n] of what came, of what cannot come below `tiny`; repeats: nats for a call that draws what the
-    one before drew. A rule leaves at most a tenth of what the sound one cannot give."""
+    one before drew. A rule leaves at most a quarter of what the sound one cannot give."""
     best, words, impossible = least, "", np.count_nonzero(sound < tiny)
     for name, log_p in told:
         try:
@@ -71,7 +71,7 @@ def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]
             if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
             total = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
-            if total > best + (MORE if words else 0.0) and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.1 * impossible:
+            if total > best + (MORE if words else 0.0) and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
                 best, words = total, f"{name} in {regime.words}" if regime.words else name
     return words if repeats < best + MORE else "random numbers are those of the call before"
 

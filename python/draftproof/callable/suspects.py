@@ -28,7 +28,7 @@ def suspect_of(case: Any, judgement: Judgement, rule: str = "") -> str:
 def _needs(case: Any, judgement: Judgement, rule: str) -> str:
     out = []
     seeds = SEEDS.get(getattr(case, "seeds", ""), "")
-    if judgement.name in OF_NOISE or judgement.name.startswith("correlation") and not rule:
+    if (judgement.name in OF_NOISE or judgement.name.startswith("correlation")) and not rule:
         out.append("random numbers" + (f" of {seeds}" if seeds else ""))
     elif judgement.name == "masked_token":
         out.append("the mask of -infinity")

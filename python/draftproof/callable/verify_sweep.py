@@ -398,6 +398,9 @@ def _residuals(maker: Maker) -> None:
         pair(f"{length} drafts of the target itself", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], 64, length)
     pair("a residual of many tokens", [0.5] + [0.5 / 64] * 64, [1.0] + [0.0] * 64, 1024)
     pair("a proposal with half the vocabulary", [1.0 / 32] * 32, [1.0 / 16] * 16 + [0.0] * 16)
+    for length in (1, 2):  # of which the first draft matters
+        maker.add(f"a lone request of {length} drafts", 128, [PLAIN], [length],
+                  lambda length=length: (repeated([0.5, 0.5], length + 1), np.tile(np.array([1.0, 0.0], np.float32), (length, 1))), vocab_size=2)
     pair("strings of four tokens", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2048, 3)
 
     def falling() -> tuple[np.ndarray, np.ndarray]:
