@@ -24,7 +24,7 @@ from .verify_sweep import Steps, StepsRun, steps_of
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
 #: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws.
 STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME = 1e-3, 10.0, 60.0, 3.0, 5.0
-#: Numbers of rows that a hypothesis is tried on, at most.
+#: Logits that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
 
 #: What a parameter may be off by.
