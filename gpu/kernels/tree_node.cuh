@@ -27,7 +27,7 @@ __device__ inline double total_of_sum(std::uint64_t sum) {
 template <class ChunkSum>
 __device__ inline void add_up_tiles(std::int64_t vocab_size, Shared<std::uint64_t> of_tile, ChunkSum chunk_sum) {
   constexpr std::uint32_t kChunksOfTile = kTileTokens / kChunk;
-  for (std::uint32_t t = threadIdx.x; t < kTilesMax; t += blockDim.x) of_tile[t] = 0;
+  if (threadIdx.x < kTilesMax) of_tile[threadIdx.x] = 0;
   __syncthreads();
   for (std::int64_t begin = 0; begin < vocab_size; begin += kTileTokens) {
     std::uint64_t sum = 0;
@@ -91,7 +91,6 @@ class TreeNode {
       if (p_.record.greedy_token != DRAFTPROOF_NO_TOKEN) return judge_greedy(p_.record.greedy_token);
     status = survey();
     if (status != DRAFTPROOF_ROW_OK) return {};
-    if (siblings_.count == 0) return {-1, draw_remaining({}, Purpose::target_sample)};
     if constexpr (kHasProposal) {
       return judge_rrsw();
     } else {
@@ -160,6 +159,9 @@ class TreeNode {
   }
 
   __device__ RandomBlock random(Purpose purpose) const { return rows_.drafts.random(request_, row_, purpose); }
+  __device__ RandomBlock random_of_last_token() const {
+    return random(siblings_.count == 0 ? Purpose::target_sample : Purpose::residual);
+  }
 
   // A greedy target stands for one token: the first sibling that holds it is accepted.
   __device__ NodeOutcome judge_greedy(Token best) const {
@@ -194,7 +196,7 @@ class TreeNode {
       if (left < mass) return {siblings_.node[j], DRAFTPROOF_NO_TOKEN};
       left -= mass;
     }
-    return {-1, draw_dense(remaining_, random(Purpose::residual), [&](std::int64_t column, double(&masses)[kChunk]) {
+    return {-1, draw_dense(remaining_, random_of_last_token(), [&](std::int64_t column, double(&masses)[kChunk]) {
               float p[kChunk];
               load_target(column, p);
               DRAFTPROOF_UNROLL
@@ -215,6 +217,8 @@ class TreeNode {
     for (int e = 0; e < kChunk; ++e) masses[e] = static_cast<double>(x[e]);
     if (trials.count == 0) return;
     load_proposal(column, x);
+    // Unrolled, it would spill registers on sm_100.
+    DRAFTPROOF_ROLLED
     for (std::int32_t t = 0; t < trials.count; ++t) {
       const double factor = trials.factor[t];
       const std::int64_t taken_out = trials.token[t] - column;
@@ -225,8 +229,8 @@ class TreeNode {
       }
     }
   }
-  __device__ Token draw_remaining(const Trials& trials, Purpose purpose) const {
-    return draw_dense(remaining_, random(purpose),
+  __device__ Token draw_remaining(const Trials& trials) const {
+    return draw_dense(remaining_, random_of_last_token(),
                       [&](std::int64_t column, double(&masses)[kChunk]) { load_remaining(trials, column, masses); });
   }
 
@@ -280,7 +284,7 @@ class TreeNode {
         __syncthreads();
       }
     }
-    return {-1, draw_remaining(trials, Purpose::residual)};
+    return {-1, draw_remaining(trials)};
   }
 
   // Tile sums of what remains, into spare_; returns their sum.

@@ -32,6 +32,7 @@ __device__ inline float approximate_log2(float x) {
 extern __shared__ __align__(16) unsigned char draftproof_dynamic_shared[];
 
 #define DRAFTPROOF_UNROLL _Pragma("unroll")
+#define DRAFTPROOF_ROLLED _Pragma("unroll 1")
 #define DRAFTPROOF_SHARED(T, name, count) __shared__ T name[count]
 #define DRAFTPROOF_DYNAMIC_SHARED(T, name, byte_offset, count) \
   T* const name = reinterpret_cast<T*>(draftproof_dynamic_shared + (byte_offset))

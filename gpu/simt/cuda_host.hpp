@@ -57,6 +57,7 @@ CheckedPointer<T> dynamic_shared(const char* name, std::uint64_t byte_offset, st
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define DRAFTPROOF_UNROLL
+#define DRAFTPROOF_ROLLED
 #define __restrict__  // it may stand behind a Global<T>, which is a class here
 
 // The address of the tag names the declaration, in each instance of a template.
