@@ -108,7 +108,7 @@ def write_texts(target: Path, folder: Path, tokens: int, threads: int) -> None:
     held_out = prompts.held_out_prompts()
     prompts.write_prompts(folder / "held_out.jsonl", held_out)
     words = prompts.words_of(open_target(target).tokens)
-    prompts.write_prompts(folder / "training.jsonl", prompts.training_prompts(words))
+    prompts.write_prompts(folder / "training.jsonl", prompts.training_prompts(words, max(3072, tokens // 125)))
     program = ROOT / "build" / "release" / "draftproof"
     common = [str(program), "features", "--model", str(target), "--threads", str(threads)]
     for command in (

@@ -210,8 +210,8 @@ def templates(count: int, seed: int, words: list[str] | None = None) -> list[dic
     return prompts
 
 
-def training_prompts(words: list[str], count: int = 3072) -> list[dict]:
-    """1,152 prompts from templates alone, then ones that words of the target's vocabulary make wider; of the wider ones half
+def training_prompts(words: list[str], count: int) -> list[dict]:
+    """`count` prompts: 1,152 from templates alone, then ones that words of the target's vocabulary make wider; of the wider ones half
     are answered greedily, as the held-out texts are, the others at the temperature of `draftproof features`."""
     prompts = templates(1152, seed=1)
     wide = templates(count - len(prompts), seed=2, words=words)

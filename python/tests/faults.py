@@ -29,6 +29,10 @@ def uniform(*words):
     return (hashed(*words) >> np.uint64(11)).astype(np.float64) * 2.0 ** -53
 
 
+def bfloat16(x):
+    return (np.ascontiguousarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
 class Sampler:
     """temperature, then top-k, top-p over what it left, min-p of what both left; one uniform a row. Methods are the steps,
     for a fault to replace one."""
@@ -942,8 +946,7 @@ class NoiseByRow(Sampler):
 
 class GreedyInBfloat16(Sampler):
     def scaled(self, x, temperature):
-        short = (np.ascontiguousarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-        return super().scaled(np.where((temperature == 0.0)[:, None], short, x), temperature)
+        return super().scaled(np.where((temperature == 0.0)[:, None], bfloat16(x), x), temperature)
 
 
 class LastRowRepeats(Sampler):
@@ -1102,8 +1105,7 @@ class RowsOfTheSecondHalf(Verifier):
 
 class Bfloat16Rows(Verifier):
     def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
-        short = (np.ascontiguousarray(target_logits, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-        return super().__call__(draft_tokens, draft_probs, short, cu_num_draft_tokens, params, seeds)
+        return super().__call__(draft_tokens, draft_probs, bfloat16(target_logits), cu_num_draft_tokens, params, seeds)
 
 
 class GreedyRecoversFromTheNextRow(Verifier):
@@ -1161,6 +1163,336 @@ FOURTH = {"sample": {
     "rows in bfloat16": Bfloat16Rows,
     "greedy requests recover from the next row": GreedyRecoversFromTheNextRow}}
 
-FAULTS = {kind: {**first, **SECOND[kind], **THIRD[kind], **FOURTH[kind]} for kind, first in
+
+class DroppedMassToTheLikeliest(Sampler):
+    """What filters dropped is not divided out: numbers beyond the kept mass give the likeliest token."""
+
+    def probabilities(self, x, params):
+        p = super().probabilities(x, params)
+        scaled = np.exp(self.scaled(x, params["temperature"].astype(np.float64)))
+        kept = np.where(p > 0.0, scaled / scaled.sum(axis=1, keepdims=True), 0.0)
+        kept[np.arange(len(p)), p.argmax(axis=1)] += 1.0 - kept.sum(axis=1)
+        return kept
+
+
+class PaddedVocabulary(Sampler):
+    """Rows are padded to a multiple of 64 tokens with logits of 0; ids beyond V are taken for the last token."""
+
+    def __call__(self, logits, params, seeds):
+        x = np.asarray(logits)
+        vocab = x.shape[1]
+        padded = np.zeros((len(x), -(-vocab // 64) * 64), np.float32)
+        padded[:, :vocab] = x
+        return np.minimum(super().__call__(padded, params, seeds), vocab - 1).astype(np.int32)
+
+
+class SeedXorRow(Sampler):
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.asarray(seeds, np.uint64) ^ np.arange(count, dtype=np.uint64), count)
+
+
+class WeylSeeds(Sampler):
+    """Numbers are multiples of the golden ratio by the seed."""
+
+    def uniforms(self, seeds, count):
+        with np.errstate(over="ignore"):
+            return (np.asarray(seeds, np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)).astype(np.float64) * 2.0 ** -53
+
+
+class RaceOf16Bits(Sampler):
+    """An exponential race on numbers of 16 bits."""
+
+    def __call__(self, logits, params, seeds):
+        p = self.probabilities(np.asarray(logits), dict(params))
+        place = np.arange(p.shape[1], dtype=np.uint64)
+        u = np.floor(uniform(np.asarray(seeds, np.uint64)[:, None], 2, place[None, :]) * 65536.0) / 65536.0
+        noise = -np.log(1.0 - u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(p > 0.0, noise / p, np.inf).argmin(axis=1).astype(np.int32)
+
+
+def off_by_the_first(params, rows):
+    """Filters are skipped where the first row has none."""
+    for name, off in (("top_k", 0), ("top_p", 1.0), ("min_p", 0.0)):
+        if name in params and (params[name][0] <= 0 if name != "top_p" else params[name][0] >= 1.0):
+            params[name][:] = off
+    return params
+
+
+class StaleParameters(Sampler):
+    """A call of the last call's shape has the last call's parameters."""
+
+    def __init__(self):
+        self.last = None
+
+    def parameters(self, params):
+        params = {name: np.array(value) for name, value in params.items()}
+        last, self.last = self.last, params
+        same = last is not None and set(last) == set(params) and len(last["top_k"]) == len(params["top_k"])
+        return last if same else params
+
+
+class OrderInBfloat16(Sampler):
+    """Filters sort by logits of bfloat16."""
+
+    def probabilities(self, x, params):
+        scaled = self.scaled(x, params["temperature"].astype(np.float64))
+        if not self.filters(params):
+            p = np.exp(scaled)
+            return p / p.sum(axis=1, keepdims=True)
+        order = np.argsort(-bfloat16(x), axis=1, kind="stable")
+        greedy = params["temperature"] == 0.0
+        order[greedy] = np.argsort(-scaled[greedy], axis=1, kind="stable")
+        ranked = np.take_along_axis(scaled, order, axis=1)
+        p = np.where(self.kept(ranked, params), np.exp(ranked), 0.0)
+        out = np.zeros_like(p)
+        np.put_along_axis(out, order, p / p.sum(axis=1, keepdims=True), axis=1)
+        return out
+
+
+class TopKWithoutMinP(Sampler):
+    """top-k is skipped where min-p is on."""
+
+    def parameters(self, params):
+        if "min_p" not in params:
+            return params
+        return {**params, "top_k": np.where(params["min_p"] > 0.0, 0, params["top_k"])}
+
+
+class KeptAtTemperatureOne(Sampler):
+    """Rows with a top-k are drawn at temperature 1."""
+
+    def probabilities(self, x, params):
+        p = super().probabilities(x, params)
+        one = np.where(params["temperature"] == 0.0, 0.0, 1.0)
+        q = np.where(p > 0.0, np.exp(self.scaled(x, one)), 0.0)
+        q /= q.sum(axis=1, keepdims=True)
+        return np.where((params["top_k"] > 0)[:, None], q, p)
+
+
+class SecondTileShifts(ManyTokens):
+    beyond = 131_072
+
+    def wrong(self, logits, params, seeds):
+        at = Sampler.__call__(self, logits, params, seeds)
+        return np.minimum(np.where(at >= 131_072, at + 1, at), logits.shape[1] - 1).astype(np.int32)
+
+
+class AbsoluteSeeds(Sampler):
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.abs(np.asarray(seeds, np.uint64).view(np.int64)).astype(np.uint64), count)
+
+
+class TenBelowTheTop(Sampler):
+    def scaled(self, x, temperature):
+        out = super().scaled(x, temperature)
+        return np.where(out < -10.0, -np.inf, out)
+
+
+class OneMoreThanTopP(Filter):
+    def keeps_p(self, p, top_p):
+        keep = super().keeps_p(p, top_p)
+        more = np.concatenate([keep[:, :1], keep[:, :-1]], axis=1)
+        return keep | (more & (p > 0.0))
+
+
+class HalfOutputs(Filter):
+    def __call__(self, logits, params):
+        with np.errstate(over="ignore"):
+            return super().__call__(logits, params).astype(np.float16).astype(np.float32)
+
+
+class UnfilteredUnscaled(Filter):
+    """Rows without a filter are returned as they are."""
+
+    def __call__(self, logits, params):
+        out = super().__call__(logits, params)
+        plain = (params["top_k"] <= 0) & (params["top_p"] >= 1.0) & (params["temperature"] > 0.0)
+        if "min_p" in params:
+            plain &= params["min_p"] <= 0.0
+        return np.where(plain[:, None], np.asarray(logits), out).astype(np.float32)
+
+
+class EpsilonInTheRatio(Verifier):
+    def accepts(self, u, p, q):
+        return u < p / (q + 1e-3)
+
+
+class UnnormalisedTarget(Verifier):
+    """What filters dropped is not divided out of the target."""
+
+    class filter(Sampler):
+        def probabilities(self, x, params):
+            p = super().probabilities(x, params)
+            scaled = np.exp(self.scaled(x, params["temperature"].astype(np.float64)))
+            return np.where(p > 0.0, scaled / scaled.sum(axis=1, keepdims=True), 0.0)
+
+
+class ProposalAtTheTargetsTemperature(Verifier):
+    """q is taken for logits' softmax at temperature 1 and cooled like the target."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.temperature = params["temperature"]
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def verify(self, x, p, q, seed, b):
+        t = float(self.temperature[b])
+        if len(q) and t > 0.0:
+            with np.errstate(divide="ignore", over="ignore", under="ignore"):
+                w = np.exp((np.log(q) - np.log(q.max(axis=1, keepdims=True))) / t)
+            q = w / w.sum(axis=1, keepdims=True)
+        return super().verify(x, p, q, seed, b)
+
+
+class StaleProposal(Verifier):
+    """A call of the last call's shape reads the last call's draft probabilities."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = None
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        last, self.last = self.last, None if draft_probs is None else np.array(draft_probs)
+        if last is not None and draft_probs is not None and last.shape == draft_probs.shape:
+            draft_probs = last
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+
+class SmallResidualIsTheTarget(Verifier):
+    def residual(self, p, q):
+        left = np.maximum(p - q, 0.0)
+        return left if left.sum() > 0.05 else p
+
+
+class ResidualOf65536(Verifier):
+    def residual(self, p, q):
+        left = super().residual(p, q).copy()
+        if left[:65536].sum() > 0.0:
+            left[65536:] = 0.0
+        return left
+
+
+class RecoversTheDraft(Verifier):
+    """Without probabilities the draft stays in what is recovered from."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.bare = draft_probs is None
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def residual(self, p, q):
+        return p if self.bare else super().residual(p, q)
+
+
+class ThreeAcceptedAreEnough(Verifier):
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x[:3]):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class NoBonusAtMultiplesOfEight(Verifier):
+    def bonus(self, x, p, q, seed, b):
+        return [] if len(x) and len(x) % 8 == 0 else super().bonus(x, p, q, seed, b)
+
+
+class GreedyAcceptsByChance(Verifier):
+    """Greedy requests accept by the target's probability at temperature 1, and recover the argmax."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.logits, self.ends = np.asarray(target_logits, np.float64), np.asarray(cu_num_draft_tokens)
+        self.greedy = params["temperature"] == 0.0
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def verify(self, x, p, q, seed, b):
+        if not self.greedy[b]:
+            return super().verify(x, p, q, seed, b)
+        begin = int(self.ends[b]) - len(x) + b
+        for i, token in enumerate(x):
+            row = np.exp(self.logits[begin + i] - self.logits[begin + i].max())
+            if not self.accepts(self.coin(seed, b, i), row[token] / row.sum(), q[i][token]):
+                return [*map(int, x[:i]), int(p[i].argmax())]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class RejectsBeyond512(Verifier):
+    """Drafts beyond the 512th of a call are rejected."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.begins = np.asarray(cu_num_draft_tokens, np.int64) - np.diff(np.asarray(cu_num_draft_tokens, np.int64), prepend=0)
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def coin(self, seed, b, i):
+        return np.inf if self.begins[b] + i >= 512 else super().coin(seed, b, i)
+
+
+class OneCoinARequest(Verifier):
+    def coin(self, seed, b, i):
+        return super().coin(seed, b, 0)
+
+
+class RecoveredShareNoise(Verifier):
+    """What is drawn behind the drafts uses the number of the call's first request."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.first = seeds[0] if len(seeds) else 0
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def draw_coin(self, seed, b, i):
+        return super().draw_coin(self.first, b, i)
+
+
+class EqualDraftsShareCoins(Verifier):
+    """The coin goes by the draft's id: a draft that comes twice has one coin."""
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, int(token)), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+#: Written from what engines' code has looked like before anything was run, and run as they are.
+FIFTH = {"sample": {
+    "what filters dropped falls to the likeliest": DroppedMassToTheLikeliest,
+    "rows are padded with logits of 0": PaddedVocabulary,
+    "noise by seed xor row": SeedXorRow,
+    "numbers are multiples of the golden ratio": WeylSeeds,
+    "a race on 16 bits": RaceOf16Bits,
+    "filters are skipped where the first row has none": with_parameters(off_by_the_first),
+    "parameters of the last call of its shape": StaleParameters,
+    "top_p in bfloat16": with_parameters(
+        lambda params, rows: set_where(params, "top_p", rows >= 0, bfloat16(params["top_p"]))),
+    "filters sort in bfloat16": OrderInBfloat16,
+    "top_k is skipped where min_p is on": TopKWithoutMinP,
+    "rows with a top_k are drawn at temperature 1": KeptAtTemperatureOne,
+    "tokens beyond 131,072 shift by one": SecondTileShifts,
+    "seeds lose their sign": AbsoluteSeeds,
+    "top_p is the batch's largest": with_parameters(
+        lambda params, rows: set_where(params, "top_p", rows >= 0, params["top_p"].max())),
+    "tokens ten below the top never come": TenBelowTheTop}, "filter": {
+    "top_p keeps one token more": OneMoreThanTopP,
+    "logits come back in half precision": HalfOutputs,
+    "rows without a filter are not scaled": UnfilteredUnscaled}, "verify": {
+    "0.001 is added to q": EpsilonInTheRatio,
+    "the target is not divided by what is kept": UnnormalisedTarget,
+    "q is cooled like the target": ProposalAtTheTargetsTemperature,
+    "q of the last call of its shape": StaleProposal,
+    "a residual below 0.05 is the target": SmallResidualIsTheTarget,
+    "the residual ends at 65,536 tokens": ResidualOf65536,
+    "drafts without probabilities are recovered": RecoversTheDraft,
+    "three accepted drafts are enough": ThreeAcceptedAreEnough,
+    "no bonus token at multiples of eight": NoBonusAtMultiplesOfEight,
+    "greedy requests accept by chance": GreedyAcceptsByChance,
+    "drafts beyond the 512th are rejected": RejectsBeyond512,
+    "one coin a request": OneCoinARequest,
+    "recovered tokens of a call share noise": RecoveredShareNoise,
+    "equal drafts share coins": EqualDraftsShareCoins,
+    "temperature is at least 0.5": with_requests(lambda chosen, params, of_row, lens: set_where(
+        chosen, "temperature", (chosen["temperature"] > 0.0) & (chosen["temperature"] < 0.5), 0.5)),
+    "bonus rows are drawn at temperature 1": with_requests(lambda chosen, params, of_row, lens: set_where(
+        chosen, "temperature", is_bonus(lens) & (chosen["temperature"] > 0.0), 1.0))}}
+
+FAULTS = {kind: {**first, **SECOND[kind], **THIRD[kind], **FOURTH[kind], **FIFTH[kind]} for kind, first in
           {"sample": SAMPLER_FAULTS, "filter": FILTER_FAULTS, "verify": VERIFIER_FAULTS}.items()}
 SOUND = {"sample": Sampler, "filter": Filter, "verify": Verifier}

@@ -109,7 +109,7 @@ def entry_of(entries, name):
     ("sample", "parameters of row i modulo 16", "batch of 33, each row its own", "parameters are place i modulo 16's"),
     ("sample", "logits in half precision", "logits about 30000", ""), ("sample", "greedy beside random goes by the first row",
                                                                       "batch of 8, greedy and random in turn", "temperature 0 beside others"),
-    ("filter", "top_k is at most 64", "top_k 65", "top_k is 64 at most (top_k 65"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
+    ("filter", "top_k is at most 64", "top_k 65", "top_k is 64 at most"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
     ("verify", "the residual is absolute", "a residual of one token", "recovered tokens are drawn from |p - q|"),
     ("verify", "the bonus token is of the row before", "rows that differ from place to place", "the bonus token is of the row before"),
     ("verify", "what is recovered behind the last draft is of the bonus row", "drafts of which few are accepted",
@@ -118,7 +118,14 @@ def entry_of(entries, name):
     ("verify", "a thousandth more is accepted", "drafts of which few are accepted", "as with p + 0.001"),
     ("verify", "recovered tokens use the coin that rejected", "a residual of many tokens", ""),
     ("verify", "greedy beside random is drawn", "greedy and random in turn, ragged drafts", "temperature 0 beside others"),
-    ("verify", "requests 32 apart share their coins", "coins and recovered tokens, seeds: consecutive", "random numbers")])
+    ("verify", "requests 32 apart share their coins", "coins and recovered tokens, seeds: consecutive", "random numbers"),
+    ("sample", "top_p in bfloat16", "top_p of which the next token is just kept or dropped", "top_p"),
+    ("sample", "tokens ten below the top never come", "a peak over a sea of 32000 tokens", "tokens 10 below the top never come"),
+    ("sample", "noise by seed xor row", "top_k 3", "random numbers are those of another row of the call"),
+    ("verify", "0.001 is added to q", "a flat proposal of half the vocabulary, V = 1024", "as with p / (q + 0.001)"),
+    ("verify", "a residual below 0.05 is the target", "a residual of 0.005", ""),
+    ("verify", "the residual ends at 65,536 tokens", "recovered tokens of a flat row of 131072", "residuals end at 65,536 tokens"),
+    ("verify", "one coin a request", "a lone request of 2 drafts", "one coin judges all drafts of a request")])
 def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
     case = entry_of(verify_sweep.verify_sweep("quick", True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
     case = filter_case_of(case) if kind == "filter" else case

@@ -22,7 +22,8 @@ from .suspects import OF_NOISE
 from .verify_sweep import Steps, StepsRun, steps_of
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
-#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws.
+#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws. A second one that explains the draws
+#: as well, to the last digit, is named too.
 STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME = 1e-3, 10.0, 60.0, 3.0, 5.0
 #: Logits that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
@@ -56,10 +57,10 @@ def suspected(run: Any, test: str) -> str:
 
 
 def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float, tiny: float,
-          repeats: float = 0.0) -> str:
-    """sound, told: log probabilities [n] of what came, of what cannot come below `tiny`; repeats: nats for a call that draws what the
-    one before drew. A rule leaves at most a quarter of what the sound one cannot give."""
-    best, words, impossible = least, "", np.count_nonzero(sound < tiny)
+          repeats: tuple[float, str] = (0.0, "")) -> str:
+    """sound, told: log probabilities [n] of what came, of what cannot come below `tiny`; repeats: nats for draws that repeat others,
+    and of which. A rule leaves at most a quarter of what the sound one cannot give."""
+    best, words, as_well, impossible = least, "", "", np.count_nonzero(sound < tiny)
     for name, log_p in told:
         try:
             these = log_p()
@@ -72,24 +73,36 @@ def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]
                 continue
             total = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
             if total > best + (MORE if words else 0.0) and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
-                best, words = total, f"{name} in {regime.words}" if regime.words else name
-    return words if repeats < best + MORE else "random numbers are those of the call before"
+                best, words, as_well = total, f"{name} in {regime.words}" if regime.words else name, ""
+            elif words and not as_well and i == 0 and name != words and abs(total - best) < 1e-9 * abs(best):
+                as_well = f", or {name}"
+    return words + as_well if repeats[0] < best + MORE else f"random numbers are those of {repeats[1]}"
 
 
 def _tiny(size: int) -> float:
     return float(np.log(1.5 * STRAY / size))
 
 
-def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> float:
-    """Nats for it that draws [n], call after call, are those of their place some calls before. row: [n], of each draw."""
-    best = 0.0
-    for lag in batch * np.arange(1, 13):
-        same = row[lag:] == row[:-lag]
-        if len(row) > lag and same.mean() > 0.5:
-            chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)[row[lag:][same]]
+def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+    """Nats for it that draws [n], call after call, are those of their place some calls before, or of a row before them in the
+    call; which. row: [n], of each draw."""
+    best = (0.0, "")
+    at = np.arange(len(row))
+    by_chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)
+    # Of rows that were drawn often, what came: that it is another distribution is no repetition.
+    pairs, count = np.unique(np.stack([row, token]), axis=1, return_counts=True)
+    drawn = np.bincount(row, minlength=len(by_chance))
+    often = np.bincount(pairs[0], weights=count * (count - 1.0), minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)
+    by_chance = np.where(drawn >= 32, np.maximum(by_chance, often), by_chance)
+    for lag, words in (*((batch * i, "the call before") for i in range(1, 13)), *((i, "another row of the call") for i in (1, 2, 16, 32, 64))):
+        if lag >= len(row) or (lag % batch and lag > batch):
+            continue
+        same = (row[lag:] == row[:-lag]) & ((at[lag:] // batch == at[:-lag] // batch) | (lag % batch == 0))
+        if same.mean() > 0.4:
+            chance = by_chance[row[lag:][same]]
             equal, open_ = (token[lag:] == token[:-lag])[same], chance < 1.0
             if equal[open_].sum() > 1.5 * chance[open_].sum():
-                best = max(best, evidence.marked_log_e(equal[open_], chance[open_]))
+                best = max(best, (evidence.marked_log_e(equal[open_], chance[open_]), words))
     return best
 
 
@@ -189,6 +202,13 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
         for words, at in others.items():
             yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
     for name in names:
+        for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
+            if every[name].min() < every[name].max():
+                yield f"{name} is the {words} of the call", changed(name, np.full_like(params[name], value))
+        if name in ("top_p", "min_p"):
+            for words, rounded in (("half precision", _float16), ("bfloat16", _bfloat16), ("bfloat16", _truncated)):
+                yield f"{name} is of {words}", changed(name, rounded(params[name]))
+    for name in names:
         for factor in FACTORS[name]:
             value = params[name] * np.float32(factor)
             yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
@@ -204,6 +224,11 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
         if 0 < bound < size:
             left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
             yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)
+    below = logits.max(axis=1, keepdims=True) - logits
+    for depth in (10.0, 15.0, 20.0, 30.0):
+        far = finite & (below > depth * np.maximum(params["temperature"], 1e-30)[:, None])
+        if far.any():
+            yield f"tokens {depth:g} below the top never come", Given(np.where(far, -np.inf, logits).astype(np.float32), params)
     largest = float(np.abs(logits[finite]).max(initial=0.0))
     for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
         if largest > bound:
@@ -320,6 +345,7 @@ class Rule:
     ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, q: np.minimum(1.0, p / np.maximum(q, 1e-30))
     residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
     sure_from: int = 1 << 30
+    one_coin: bool = False
 
 
 class Told:
@@ -342,7 +368,12 @@ class Told:
     def __call__(self, rule: Rule) -> np.ndarray:
         p, q = rule.accept[self.steps.row, self.x], rule.q[self.steps.row, self.x]
         chance = np.where(self.place >= rule.sure_from, 1.0, rule.ratio(p, q))
-        log_p = (np.where(self.stood, _log(chance, self.size), 0.0) + np.where(self.fell, _log(1.0 - chance, self.size), 0.0)).sum(axis=1)
+        if rule.one_coin:  # below the chance of every draft that stood, not below that of the one that fell
+            stood = np.where(self.stood, chance, 1.0).min(axis=1)
+            log_p = _log(np.maximum(stood - np.where(self.fell, chance, 0.0).sum(axis=1), 0.0), self.size)
+        else:
+            log_p = (np.where(self.stood, _log(chance, self.size), 0.0) +
+                     np.where(self.fell, _log(1.0 - chance, self.size), 0.0)).sum(axis=1)
         left = np.maximum(rule.recover - rule.q, 0.0)
         if rule.residual is not None:
             x = np.full(len(left), -1)
@@ -448,6 +479,17 @@ def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q
         words = "too often" if factor > 1.0 else "too seldom"
         yield f"drafts are accepted {words}, as with {factor:g} p / q", rule(
             ratio=lambda rows, drafts, factor=factor: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30)))
+    for more in (1e-3, 1e-2):
+        yield f"drafts of small probability are accepted too seldom, as with p / (q + {more:g})", rule(
+            ratio=lambda rows, drafts, more=more: np.minimum(1.0, rows / (drafts + more)))
+    for bound in (0.01, 0.05, 0.1):
+        yield f"a residual whose sum is below {bound:g} is taken for empty", rule(
+            residual=lambda rows, drafts, _x, bound=bound: _from(np.maximum(rows - drafts, 0.0), bound, rows))
+    for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < p.shape[1]]:
+        yield f"residuals end at {bound:,} tokens", rule(
+            residual=lambda rows, drafts, _x, bound=bound: np.where(np.arange(rows.shape[1]) < bound, np.maximum(rows - drafts, 0.0), 0.0))
+    yield "no draft is accepted", rule(ratio=lambda rows, _: np.zeros_like(rows))
+    yield "one coin judges all drafts of a request", rule(one_coin=True)
     yield "drafts are accepted where p / q is above 1 / 2", rule(ratio=lambda rows, drafts: (rows > 0.5 * drafts).astype(float))
     for more in (1e-4, 1e-3, 1e-2):
         yield f"drafts of small probability are accepted too often, as with p + {more:g}", rule(
@@ -471,6 +513,10 @@ def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q
         except Error:
             continue
         yield name, rule(accept=rows, recover=rows, bonus=rows)
+
+
+def _from(left: np.ndarray, bound: float, otherwise: np.ndarray) -> np.ndarray:
+    return np.where(left.sum(axis=1, keepdims=True) >= bound, left, otherwise)
 
 
 def _likeliest(rows: np.ndarray) -> np.ndarray:

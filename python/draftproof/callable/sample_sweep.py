@@ -153,6 +153,24 @@ def flat(vocab_size: int) -> Callable[[], np.ndarray]:
     return lambda: np.zeros((1, vocab_size), np.float32)
 
 
+def just_beside(name: str) -> tuple[list[dict[str, float]], np.ndarray]:
+    """Values of top_p or min_p [n], and rows [n, 24] of which the second likeliest token is kept, or dropped, by a little: more than
+    sums in float32 are off, less than a parameter of 16 bits is."""
+    combos, out = [], []
+    falling = np.linspace(2.0, 0.1, 22)
+    for value in (0.1, 0.3, 0.6, 0.7, 0.8, 0.9, 0.95):
+        for side in (1.0, -1.0):  # kept, dropped
+            if name == "top_p":
+                first = value - 5e-5 * side
+                second = min(0.8 * (1.0 - first), 0.9 * first)
+                rest = 1.0 - first - second
+            else:
+                first, second, rest = 1.0, value * (1.0 + 2.5e-4 * side), value
+            combos.append({name: value})
+            out.append(np.log([first, second, *(rest * falling / falling.sum())]))
+    return combos, np.array(out, np.float32)
+
+
 def at_edges(vocab_size: int, seed: int) -> np.ndarray:
     """[V]: the mass is at the ids where tiles, words and types end, and on the last one."""
     edges = [0, 1, vocab_size - 2, *(2 ** i + d for i in range(5, 19) for d in (-1, 0)), vocab_size // 32 * 32 - 1]
@@ -201,6 +219,10 @@ def _filters(maker: Maker) -> None:
     for p in regimes.TOP_P:
         n = 4096 if 0.98 < p < 1.0 - 1e-6 else 256
         maker.probes(f"top_p {p:.9g}", n, 200, [{"top_p": p}, {"top_p": p, "temperature": 0.5}, {"top_p": p, "temperature": 2.0}], 64)
+    for name in ("top_p", "min_p") if maker.with_min_p else ("top_p",):
+        combos, beside = just_beside(name)
+        maker.add(f"{name} of which the next token is just kept or dropped", 256 * len(combos), lambda beside=beside: beside, 24, 64,
+                  **{name: [combo[name] for combo in combos]})
     for size in (1000, 5000, 33_000, 131_073):
         def sloping(size: int = size) -> np.ndarray:
             row = np.linspace(0.0, -1.0, size)[np.random.default_rng(size).permutation(size)]
@@ -283,6 +305,9 @@ def _logits(maker: Maker) -> None:
         def half_masked(offset: float = offset) -> np.ndarray:
             return np.where(np.arange(100) % 2, -np.inf, offset + np.linspace(0.0, 0.1, 100))[None, :].repeat(6, axis=0)
         maker.add(f"a mask at high temperatures, logits about {offset:g}", 192, half_masked, 100, 48, temperature=hot)
+    for size in (1000, 32_000, 262_144):  # half of the mass is on the sea
+        maker.add(f"a peak over a sea of {size} tokens", 48, lambda size=size: np.concatenate([[np.log(size)], np.zeros(size)])[None, :].astype(
+            np.float32), size + 1, max(4, min(48, ELEMENTS // size)), is_late=size > 100_000)
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
                                                        np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)
     maker.add("offsets that differ from row to row", 256,

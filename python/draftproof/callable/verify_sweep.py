@@ -18,7 +18,7 @@ from . import evidence, regimes
 from .drive import Driver, ReadDict, tokens_of
 from .sample_cases import OFF, SampleCase, params_of
 from .sample_judge import Judgement
-from .sample_sweep import probe
+from .sample_sweep import just_beside, probe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -390,12 +390,18 @@ def _residuals(maker: Maker) -> None:
     pair("a residual of one token", [0.1, 0.1, 0.1, 0.7], [0.3, 0.3, 0.3, 0.1])
     pair("the proposal on one token", [0.5, 0.5], [1.0, 0.0])
     pair("proposal and target equal but for two tokens", [0.4, 0.1, 0.3, 0.2], [0.1, 0.4, 0.3, 0.2])
-    pair("a residual of one rare token", [0.98, 0.02], [1.0, 0.0])
+    pair("a residual of one rare token", [0.98, 0.02], [1.0, 0.0], 2048)
+    maker.add("a residual of 0.005", 8192, [PLAIN] * 64, [1] * 64, lambda: (repeated([0.995, 0.005], 128), None), vocab_size=2, fixed=0)
     pair("tokens that the target never draws", [0.9, 0.1, 0.0, 0.0], [0.1, 0.1, 0.5, 0.3])
     pair("disjoint supports", [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7])
     pair("proposal equal to target", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], length=2)
     for length in regimes.DRAFTS[1:]:  # all are accepted
         pair(f"{length} drafts of the target itself", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], 64, length)
+    for size in (1 << 10, 1 << 17):  # what is added to q shows where q is small: all are accepted, or half
+        flat, half, batch = np.full(size, 1.0 / size), np.repeat([2.0 / size, 0.0], size // 2), 64 if size < 1 << 14 else 2
+        for name, q in (("the target itself", flat), ("half the vocabulary", half)):
+            maker.add(f"a flat proposal of {name}, V = {size}", 192 if size > 1 << 14 else 768, [PLAIN] * batch, [1] * batch,
+                      lambda q=q, flat=flat, batch=batch: (repeated(flat, 2 * batch), np.tile(q.astype(np.float32), (batch, 1))), vocab_size=size)
     pair("a residual of many tokens", [0.5] + [0.5 / 64] * 64, [1.0] + [0.0] * 64, 1024)
     pair("a proposal with half the vocabulary", [1.0 / 32] * 32, [1.0 / 16] * 16 + [0.0] * 16)
     for length in (1, 2):  # of which the first draft matters
@@ -424,6 +430,10 @@ def _parameters(maker: Maker) -> None:
         maker.add(f"top_k {k} of {2 * k + 30}", 96, [{"top_k": k}] * 6, [1] * 6, vocab_size=2 * k + 30, close=0.8)
     for p in regimes.TOP_P:
         maker.add(f"top_p {p:.9g}", 96, [{"top_p": p}, {"top_p": p, "temperature": 0.5}] * 12, [2] * 24, close=0.8)
+    for name in ("top_p", "min_p") if maker.with_min_p else ("top_p",):
+        combos, beside = just_beside(name)
+        maker.add(f"{name} of which the next token is just kept or dropped", 1792, combos * 4, [1] * 56,
+                  lambda beside=beside: (np.tile(np.repeat(beside, 2, axis=0), (4, 1)), np.full((56, 24), 1.0 / 24, np.float32)), vocab_size=24)
     for m in [m for m in regimes.MIN_P if m >= 0.01] if maker.with_min_p else []:
         some = [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}, {"min_p": m, "top_k": 9}]
         maker.add(f"min_p {m:g}", 96, some * 6, [2, 1, 2] * 8, vocab_size=480 if m < 0.05 else 48, close=0.8)
@@ -514,8 +524,9 @@ def _random_numbers(maker: Maker) -> None:
     maker.add("a token of probability 2^-20 drafted", 12288, [PLAIN] * 512, [1] * 512,
               lambda: (repeated([2.0 ** -20, 0.5, 0.5 - 2.0 ** -20], 1024), None), vocab_size=3, fixed=0)
     for size, batch in ((1 << 17, 4), (1 << 13, 32)):
-        maker.add(f"bonus tokens of a flat row of {size}", 64 if size > 1 << 14 else 128, [PLAIN] * batch, [0] * batch,
-                  flat(0, batch, size), vocab_size=size)
+        for length, what in ((0, "bonus"), (1, "recovered")):
+            maker.add(f"{what} tokens of a flat row of {size}", 64 if size > 1 << 14 else 128, [PLAIN] * batch, [length] * batch,
+                      flat(length, batch, size), vocab_size=size)
 
 
 def _batches(maker: Maker) -> None:
