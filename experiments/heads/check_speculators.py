@@ -1,9 +1,11 @@
-"""Does the package `speculators` open what export.py wrote, and do its modules draft the same tokens from it?"""
+"""Does the package `speculators` open what export.py wrote, and do its modules draft the same tokens from it? Does the program
+open it for its target?"""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import types
@@ -80,8 +82,10 @@ def check(path: Path, build: Path) -> int:
         write_verifier(target, scratch / "verifier")
         for exported in sorted((build / target.name).glob("*/exported")):
             kind = json.loads((exported / "config.json").read_text(encoding="utf-8")).get("speculators_model_type")
+            served, is_served = acceptance_served(exported, path)
+            bad += not is_served
             if kind is None:
-                print(f"{exported.parent.name}: not a format of speculators")
+                print(f"{exported.parent.name}: not a format of speculators; {served}")
                 continue
             model = opened(exported, scratch / "verifier", scratch / exported.parent.name).float().eval()
             state, file = model.state_dict(), load_file(exported / "model.safetensors")
@@ -94,12 +98,22 @@ def check(path: Path, build: Path) -> int:
                 share = float((theirs == ours).float().mean())
                 same = same and share > 0.99
                 line += f"; {theirs.numel()} drafts, of which {share:.4f} are ours"
-            print(line)
+            print(f"{line}; {served}")
             bad += not same
         gguf = build / target.name / "eagle3" / "eagle3.gguf"
         if gguf.is_file():
             print(f"{gguf.name}: {gguf.stat().st_size} bytes; {acceptance_of_gguf(gguf, target, held_out)}")
     return 1 if bad else 0
+
+
+def acceptance_served(exported: Path, target: Path) -> tuple[str, bool]:
+    """(what `draftproof acceptance` says of the folder, did it open it): three drafts, two prompts of each kind of work."""
+    program = Path(__file__).parents[2] / "build" / "release" / "draftproof"
+    run = subprocess.run([program, "acceptance", f"head:{exported}", "--model", target, "--per-work", "2", "-k", "3", "--json"],
+                         capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        return f"NOT OPENED by the program: {run.stderr.strip()}", False
+    return f"acceptance length served: {json.loads(run.stdout)['acceptance_length']:.3f}", True
 
 
 def acceptance_of_gguf(path: Path, target, held_out) -> dict:

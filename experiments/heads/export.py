@@ -1,7 +1,7 @@
 """A trained head as the files that engines read.
 
     eagle3, dflash, mtp   `speculators`' folder (vLLM's): config.json, model.safetensors
-    eagle1                EAGLE's own: config.json of a Llama, model.safetensors; d2t and t2d beside, as its EAGLE-3 has them
+    eagle1                EAGLE's own: config.json of a Llama, model.safetensors; embeddings and lm_head are the target's
     medusa                vLLM's names: blocks.{i}.layers.0, lm_heads.{i}, token_map
     eagle3 also           one GGUF file, as llama.cpp's converter writes it (d2t holds absolute ids there, q and k rows are
                           in the order of neighbours), in blocks of Q4_0 to Q8_0
@@ -42,8 +42,8 @@ def speculators_config(head, drafts: int) -> dict:
                                   "accept_tolerance": 0.0}],
             "verifier": {"name_or_path": VERIFIER, "architectures": ["LlamaForCausalLM"]}},
     }
-    if name == "mtp":
-        return {**config, "transformer_layer_config": transformer_config(head, "qwen3", 1, head.target.kv_heads),
+    if name == "mtp":  # its config is the target's; the head's layer stands behind the target's last
+        return {**config, "transformer_layer_config": transformer_config(head, "qwen3", head.target.layers, head.target.kv_heads),
                 "num_nextn_predict_layers": 1}
     config |= {"draft_vocab_size": head.vocabulary.size, "target_hidden_size": head.target.width}
     if name == "eagle3":
@@ -88,8 +88,8 @@ def export(head, folder: Path) -> list[Path]:
                             tensors | {"embed_tokens.weight": head.embeddings, "lm_head.weight": head.embeddings.clone()})
     if head.format == "eagle1":
         config = {"architectures": ["LlamaForCausalLM"], **transformer_config(head, "llama", 1, head.target.kv_heads),
-                  "rope_theta": head.target.rope_base, "bias": False, "draft_vocab_size": head.vocabulary.size}
-        return write_folder(out, config, tensors | vocabulary_map(head))
+                  "rope_theta": head.target.rope_base, "bias": False}
+        return write_folder(out, config, tensors)
     config = {"model_type": "medusa", "architectures": ["MedusaModel"], "num_heads": len(head.blocks), "num_hidden_layers": 1,
               "hidden_size": head.target.width, "vocab_size": head.target.vocab,
               "truncated_vocab_size": head.vocabulary.size, "original_lm_head": False, "medusa_fc_bias": True}
