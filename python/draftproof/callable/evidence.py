@@ -305,7 +305,7 @@ def bet_on_places(drawn: np.ndarray, size: int, batch: int) -> Bet:
     for b in range(batch):
         for column in (places[:, b], 1 - places[:, b]) if size == 2 else (places[:, b],):
             if (a := seen.get(column.tobytes())) is not None:
-                pair, p = (a, b), min(1.0, batch * batch * float(size) ** -calls)
+                pair, p = (a, b), min(1.0, max(batch * batch * float(size) ** -calls, 1e-300))
         seen[places[:, b].tobytes()] = b
     return Bet("correlation_places", f"requests {pair[0]} and {pair[1]} of the batch draw alike in all of {calls} calls", -float(np.log(p)),
                np.array([pair[1]]))
