@@ -113,7 +113,7 @@ def acceptance_served(exported: Path, target: Path) -> tuple[str, bool]:
                          capture_output=True, text=True, check=False)
     if run.returncode != 0:
         return f"NOT OPENED by the program: {run.stderr.strip()}", False
-    return f"acceptance length served: {json.loads(run.stdout)['acceptance_length']:.3f}", True
+    return f"acceptance length served: {json.loads(run.stdout)['works'][0]['acceptance_length']:.3f}", True
 
 
 def acceptance_of_gguf(path: Path, target, held_out) -> dict:

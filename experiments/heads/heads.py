@@ -3,7 +3,7 @@
     heads train HEAD [--target smollm2] [--minutes 20]   texts of the target's own, features, training, export
     heads evaluate HEAD                                  held-out acceptance of what was trained
     heads export HEAD                                    the files that engines read, of what was trained
-    heads check                                          does the package speculators open what was exported?
+    heads check                                          do the package speculators and the program open what was exported?
     heads install                                        the environment alone
 
 HEAD is eagle1, eagle3, dflash, medusa or mtp. Texts, checkpoints and exported heads lie in build/heads; what is there is gone

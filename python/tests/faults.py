@@ -596,8 +596,10 @@ class RandomIsGreedy(Verifier):
 
 
 class AcceptsBeyondEight(Verifier):
+    judged = 8
+
     def verify(self, x, p, q, seed, b):
-        for i, token in enumerate(x[:8]):
+        for i, token in enumerate(x[:self.judged]):
             if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
                 return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
         return [*map(int, x), *self.bonus(x, p, q, seed, b)]
@@ -1164,14 +1166,21 @@ FOURTH = {"sample": {
     "greedy requests recover from the next row": GreedyRecoversFromTheNextRow}}
 
 
-class DroppedMassToTheLikeliest(Sampler):
-    """What filters dropped is not divided out: numbers beyond the kept mass give the likeliest token."""
+class Undivided(Sampler):
+    """What filters dropped is not divided out."""
 
     def probabilities(self, x, params):
         p = super().probabilities(x, params)
-        scaled = np.exp(self.scaled(x, params["temperature"].astype(np.float64)))
-        kept = np.where(p > 0.0, scaled / scaled.sum(axis=1, keepdims=True), 0.0)
-        kept[np.arange(len(p)), p.argmax(axis=1)] += 1.0 - kept.sum(axis=1)
+        whole = np.exp(self.scaled(x, params["temperature"].astype(np.float64)))
+        return np.where(p > 0.0, whole / whole.sum(axis=1, keepdims=True), 0.0)
+
+
+class DroppedMassToTheLikeliest(Undivided):
+    """Numbers beyond the kept mass give the likeliest token."""
+
+    def probabilities(self, x, params):
+        kept = super().probabilities(x, params)
+        kept[np.arange(len(kept)), kept.argmax(axis=1)] += 1.0 - kept.sum(axis=1)
         return kept
 
 
@@ -1318,14 +1327,8 @@ class EpsilonInTheRatio(Verifier):
         return u < p / (q + 1e-3)
 
 
-class UnnormalisedTarget(Verifier):
-    """What filters dropped is not divided out of the target."""
-
-    class filter(Sampler):
-        def probabilities(self, x, params):
-            p = super().probabilities(x, params)
-            scaled = np.exp(self.scaled(x, params["temperature"].astype(np.float64)))
-            return np.where(p > 0.0, scaled / scaled.sum(axis=1, keepdims=True), 0.0)
+class UndividedTarget(Verifier):
+    filter = Undivided
 
 
 class ProposalAtTheTargetsTemperature(Verifier):
@@ -1383,12 +1386,8 @@ class RecoversTheDraft(Verifier):
         return p if self.bare else super().residual(p, q)
 
 
-class ThreeAcceptedAreEnough(Verifier):
-    def verify(self, x, p, q, seed, b):
-        for i, token in enumerate(x[:3]):
-            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
-                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
-        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+class ThreeAcceptedAreEnough(AcceptsBeyondEight):
+    judged = 3
 
 
 class NoBonusAtMultiplesOfEight(Verifier):
@@ -1475,7 +1474,7 @@ FIFTH = {"sample": {
     "logits come back in half precision": HalfOutputs,
     "rows without a filter are not scaled": UnfilteredUnscaled}, "verify": {
     "0.001 is added to q": EpsilonInTheRatio,
-    "the target is not divided by what is kept": UnnormalisedTarget,
+    "the target is not divided by what is kept": UndividedTarget,
     "q is cooled like the target": ProposalAtTheTargetsTemperature,
     "q of the last call of its shape": StaleProposal,
     "a residual below 0.05 is the target": SmallResidualIsTheTarget,

@@ -94,11 +94,10 @@ def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batc
     drawn = np.bincount(row, minlength=len(by_chance))
     often = np.bincount(pairs[0], weights=count * (count - 1.0), minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)
     by_chance = np.where(drawn >= 32, np.maximum(by_chance, often), by_chance)
-    for lag, words in (*((batch * i, "the call before") for i in range(1, 13)), *((i, "another row of the call") for i in (1, 2, 16, 32, 64))):
-        if lag >= len(row) or (lag % batch and lag > batch):
-            continue
-        same = (row[lag:] == row[:-lag]) & ((at[lag:] // batch == at[:-lag] // batch) | (lag % batch == 0))
-        if same.mean() > 0.4:
+    within = [lag for lag in (1, 2, 16, 32, 64) if lag < batch]
+    for lag, words in (*((batch * i, "the call before") for i in range(1, 13)), *((lag, "another row of the call") for lag in within)):
+        same = (row[lag:] == row[:-lag]) & ((lag >= batch) | (at[lag:] // batch == at[:-lag] // batch))
+        if len(row) > lag and same.mean() > 0.4:
             chance = by_chance[row[lag:][same]]
             equal, open_ = (token[lag:] == token[:-lag])[same], chance < 1.0
             if equal[open_].sum() > 1.5 * chance[open_].sum():
@@ -484,7 +483,7 @@ def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q
             ratio=lambda rows, drafts, more=more: np.minimum(1.0, rows / (drafts + more)))
     for bound in (0.01, 0.05, 0.1):
         yield f"a residual whose sum is below {bound:g} is taken for empty", rule(
-            residual=lambda rows, drafts, _x, bound=bound: _from(np.maximum(rows - drafts, 0.0), bound, rows))
+            residual=lambda rows, drafts, _x, bound=bound: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows))
     for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < p.shape[1]]:
         yield f"residuals end at {bound:,} tokens", rule(
             residual=lambda rows, drafts, _x, bound=bound: np.where(np.arange(rows.shape[1]) < bound, np.maximum(rows - drafts, 0.0), 0.0))
@@ -515,7 +514,7 @@ def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q
         yield name, rule(accept=rows, recover=rows, bonus=rows)
 
 
-def _from(left: np.ndarray, bound: float, otherwise: np.ndarray) -> np.ndarray:
+def _unless_below(left: np.ndarray, bound: float, otherwise: np.ndarray) -> np.ndarray:
     return np.where(left.sum(axis=1, keepdims=True) >= bound, left, otherwise)
 
 

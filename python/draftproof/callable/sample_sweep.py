@@ -306,8 +306,8 @@ def _logits(maker: Maker) -> None:
             return np.where(np.arange(100) % 2, -np.inf, offset + np.linspace(0.0, 0.1, 100))[None, :].repeat(6, axis=0)
         maker.add(f"a mask at high temperatures, logits about {offset:g}", 192, half_masked, 100, 48, temperature=hot)
     for size in (1000, 32_000, 262_144):  # half of the mass is on the sea
-        maker.add(f"a peak over a sea of {size} tokens", 48, lambda size=size: np.concatenate([[np.log(size)], np.zeros(size)])[None, :].astype(
-            np.float32), size + 1, max(4, min(48, ELEMENTS // size)), is_late=size > 100_000)
+        maker.add(f"a peak over a sea of {size} tokens", 48, lambda size=size: np.concatenate([[np.log(size)], np.zeros(size)])[None, :],
+                  size + 1, max(4, min(48, ELEMENTS // size)), is_late=size > 100_000)
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
                                                        np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)
     maker.add("offsets that differ from row to row", 256,
