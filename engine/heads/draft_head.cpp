@@ -17,9 +17,9 @@ void require_equal(const std::string& where, const char* what, std::int64_t of_h
                                  "; expected the target that it was trained on");
 }
 
-TransformerWeights body_of(const HeadWeights& head, const TransformerWeights& target) {
+TransformerWeights body_of(const HeadWeights& head, const TransformerWeights& target, int threads) {
   TransformerWeights body = head.body;
-  if (!body.head) body.head = target.head;
+  if (!body.head) body.head = drafted_rows(target.head, head.description, threads);
   return body;
 }
 
@@ -32,7 +32,7 @@ DraftHead::DraftHead(std::shared_ptr<const HeadWeights> weights, const Transform
       team_(target.team()),
       kernels_(target.kernels()),
       arithmetic_(target.arithmetic()),
-      body_(body_of(*weights_, *target_)),
+      body_(body_of(*weights_, *target_, team_->threads())),
       layers_(body_.layers.size()),
       rope_(body_.shape),
       ones_(static_cast<std::size_t>(description().target_width), 1.0f) {

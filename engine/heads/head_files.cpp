@@ -170,6 +170,33 @@ void take_head(TensorCollector& tensors, HeadConfig& config, HeadTensors& out) {
     out.layers.push_back(take_layer(tensors, names.later_layers + std::to_string(i), *names.of_layer, d.shape, width));
 }
 
+// The draft vocabulary of a head that has rows for all tokens: token_map.json beside its files, as FR-Spec's
+// (arXiv:2502.14856) in engines, in any order. Nothing where there is no such file.
+void take_token_map(const std::string& folder, HeadTensors& head) {
+  const std::string path = (fs::path(folder) / "token_map.json").string();
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  HeadDescription& d = head.description;
+  if (d.family == HeadFamily::medusa || !d.draft_tokens.empty() || d.target_vocab_size == 0)
+    throw input_error(path, "reduces a head of another kind; expected one of eagle1, mtp or dflash that drafts from all "
+                            "rows of an lm_head");
+  const JsonFields fields = JsonFields::read(path);
+  const auto listed = fields.integers("token_map");
+  if (!listed || listed->empty()) fields.fail("token_map", "a list of tokens");
+  std::vector<std::int64_t> tokens = *listed;
+  std::ranges::sort(tokens);
+  const auto twice = std::ranges::adjacent_find(tokens);
+  if (twice != tokens.end())
+    throw input_error(path, "has token " + std::to_string(*twice) + " twice; expected each once");
+  for (const std::int64_t token : {tokens.front(), tokens.back()})
+    if (token < 0 || token >= d.target_vocab_size)
+      throw input_error(path, "has token " + std::to_string(token) + "; expected tokens from 0 to " +
+                                  std::to_string(d.target_vocab_size - 1));
+  if (std::ssize(tokens) == d.target_vocab_size) return;
+  d.draft_tokens.assign(tokens.begin(), tokens.end());
+  d.shape.vocab_size = std::ssize(tokens);
+}
+
 HeadTensors take_all(TensorCollector& tensors, HeadConfig config, const std::string& path) {
   HeadTensors out;
   out.path = path;
@@ -239,7 +266,9 @@ HeadTensors open_head_files(const std::string& path) {
     throw input_error((fs::path(path) / pickled).string(),
                       "is pickled Python, which is not read; expected the same tensors as model.safetensors");
   TensorCollector tensors = TensorCollector::of_folder(path, "head");
-  return take_all(tensors, read_head_config(config, tensors), path);
+  HeadTensors head = take_all(tensors, read_head_config(config, tensors), path);
+  take_token_map(path, head);
+  return head;
 }
 
 std::vector<const WeightTensor*> tensors_of(const HeadTensors& head) {

@@ -18,9 +18,11 @@ std::size_t mtp_layers_inside(const std::string& path);
 
 // A head's tensors from a folder (config.json with model.safetensors or shards) or a .gguf file. Every tensor is used
 // once; of a target's own files, those of its MTP layer. A d2t table may hold offsets or tokens; its tokens rise and
-// stay below the target's vocabulary, and t2d, where there is one, marks the same set.
+// stay below the target's vocabulary, and t2d, where there is one, marks the same set. token_map.json in the folder,
+// {"token_map": [tokens in any order]}, leaves those of a vocabulary that is the target's (FR-Spec, arXiv:2502.14856).
 // Input errors naming file and tensor or key: those of read_head_config(); a tensor that is missing, misshapen, of
-// another type, or read by nothing; d2t and t2d that contradict each other or the sizes.
+// another type, or read by nothing; d2t and t2d that contradict each other or the sizes; a token map of a head with
+// another vocabulary, or of tokens that are not the target's.
 HeadTensors open_head_files(const std::string& path);
 
 // Every tensor of a head that is there, once.

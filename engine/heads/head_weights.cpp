@@ -60,6 +60,12 @@ std::vector<std::int32_t> feature_layers_of(const HeadDescription& head, std::in
   return layers;
 }
 
+std::shared_ptr<const PackedMatrix> drafted_rows(const std::shared_ptr<const PackedMatrix>& lm_head,
+                                                 const HeadDescription& head, int threads) {
+  if (!lm_head || head.draft_tokens.empty() || lm_head->rows() == std::ssize(head.draft_tokens)) return lm_head;
+  return std::make_shared<const PackedMatrix>(lm_head->gathered(head.draft_tokens, threads));
+}
+
 HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
   HeadWeights out;
   out.description = tensors.description;
@@ -86,7 +92,7 @@ HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
       *of = round_matrix(**of, kind_for_bits(bits), threads);
   }
   out.body.out_norm = finite_values(tensors.out_norm);
-  out.body.head = matrix(tensors.head);
+  out.body.head = drafted_rows(matrix(tensors.head), tensors.description, threads);
   for (const MedusaTensors& of : tensors.medusa) {
     HeadWeights::Medusa& head = out.medusa.emplace_back();
     for (const MedusaTensors::Block& block : of.blocks)

@@ -97,7 +97,8 @@ struct HeadTensors {
   WeightTensor fuse_bias;  // [width]
   std::vector<LayerWeights> layers;  // query, key and value of eagle3's first layer are 2 * width wide
   WeightTensor out_norm;             // [width]
-  WeightTensor head;                 // [rows of logits, width]; nothing: the target's
+  // [rows of logits, width], or [V, width], of which the draft vocabulary's are taken; nothing: the target's.
+  WeightTensor head;
   std::vector<MedusaTensors> medusa;
   WeightTensor markov_in;   // [V, rank] DSpark: row of the token before
   WeightTensor markov_out;  // [rows of logits, rank], added to the logits
@@ -128,6 +129,10 @@ struct HeadWeights {
   std::vector<float> confidence;  // empty: it has none
   float confidence_bias = 0.0f;
 };
+
+// The rows of an lm_head that a head drafts from: itself, or of all tokens' rows those of the draft vocabulary.
+std::shared_ptr<const PackedMatrix> drafted_rows(const std::shared_ptr<const PackedMatrix>& lm_head,
+                                                 const HeadDescription& head, int threads);
 
 // bits: matrices are rounded again, as in requantise(); 0: they stay. Errors (input): a value that is not finite,
 // naming the tensor; a size that the kernels do not take; (usage) bits outside 2 to 8.

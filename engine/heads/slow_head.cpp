@@ -235,8 +235,14 @@ void SlowHead::run_layers(Rows& rows, std::span<const Entry* const> before, std:
 }
 
 std::vector<float> SlowHead::logits_of(const std::vector<float>& residual) {
+  const bool is_own = head_->body.head != nullptr;
   std::vector<float> logits =
-      product(head_->body.head ? *head_->body.head : *weights_->head, normed(residual, head_->body.out_norm));
+      product(is_own ? *head_->body.head : *weights_->head, normed(residual, head_->body.out_norm));
+  const std::vector<Token>& drafted = description().draft_tokens;
+  if (!is_own && !drafted.empty()) {
+    const std::vector<float> all = std::exchange(logits, std::vector<float>(drafted.size()));
+    for (std::size_t i = 0; i < drafted.size(); ++i) logits[i] = all[static_cast<std::size_t>(drafted[i])];
+  }
   spread_nan(logits);
   return logits;
 }

@@ -163,6 +163,40 @@ std::size_t PackedMatrix::bytes_of(TensorKind kind, std::int64_t rows, std::int6
   return (group * static_cast<std::size_t>((rows + kGroupRows - 1) / kGroupRows) + 63) / 64 * 64;
 }
 
+PackedMatrix PackedMatrix::gathered(std::span<const std::int32_t> rows, int threads) const {
+  PackedMatrix out;
+  out.format_ = format_;
+  out.rows_ = std::ssize(rows);
+  out.columns_ = columns_;
+  out.arena_ = std::make_shared<WeightArena>((out.bytes() + 63) / 64 * 64);
+  out.data_ = out.arena_->take(out.bytes());
+  // A group is a list of runs of 16 lanes: of scales or elements, and of four codes.
+  const PackedLayout layout = layout_of(format_);
+  const std::size_t codes = layout.codes_at(static_cast<std::size_t>(blocks()));
+  const auto copy_lanes = [](const std::byte* from, std::int64_t from_lane, std::byte* to, std::int64_t to_lane,
+                             std::size_t begin, std::size_t end, std::size_t bytes) {
+    for (std::size_t at = begin; at < end; at += kGroupRows * bytes)
+      std::memcpy(to + at + static_cast<std::size_t>(to_lane) * bytes,
+                  from + at + static_cast<std::size_t>(from_lane) * bytes, bytes);
+  };
+  parallel_for(out.groups(), threads, [&](std::int64_t g, int) {
+    std::byte* const to = out.data_ + static_cast<std::size_t>(g) * group_bytes();
+    for (std::int64_t i = g * kGroupRows; i < std::min(out.rows_, (g + 1) * kGroupRows); ++i) {
+      const std::int64_t row = rows[static_cast<std::size_t>(i)];
+      const std::byte* const from = group(row / kGroupRows);
+      const auto scale_bytes = static_cast<std::size_t>(layout.scale_bytes);
+      if (!layout.quantised()) {
+        copy_lanes(from, row % kGroupRows, to, i % kGroupRows, 0, group_bytes(), scale_bytes);
+        continue;
+      }
+      copy_lanes(from, row % kGroupRows, to, i % kGroupRows, 0,
+                 static_cast<std::size_t>(blocks()) * layout.scale_bytes_of_block(), scale_bytes);
+      copy_lanes(from, row % kGroupRows, to, i % kGroupRows, codes, group_bytes(), 4);
+    }
+  });
+  return out;
+}
+
 void PackedMatrix::decode_row(std::int64_t row, std::span<float> out) const {
   const PackedLayout layout = layout_of(format_);
   const auto num_blocks = static_cast<std::size_t>(blocks());

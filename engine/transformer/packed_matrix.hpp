@@ -50,6 +50,8 @@ class PackedMatrix {
   std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }
   const std::byte* group(std::int64_t g) const { return data_ + static_cast<std::size_t>(g) * group_bytes(); }
 
+  // The rows of these indices, in their order.
+  PackedMatrix gathered(std::span<const std::int32_t> rows, int threads) const;
   // out [columns]: the values of a row.
   void decode_row(std::int64_t row, std::span<float> out) const;
 

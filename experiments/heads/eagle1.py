@@ -4,7 +4,7 @@ that predicts the next f, which the target's own lm_head reads.
     u = fc(concat[emb t, f])
     a = u + Attn(u)                                            no norm before it
     f' = a + MLP(post_attention_layernorm(a))                  the next step's f
-    logits = lm_head(f')                                       the target's, over its whole vocabulary
+    logits = lm_head(f')                                       the target's; drafted are the rows of the draft vocabulary alone
 
 Loss: SmoothL1(f', f) and 0.1 times the soft cross-entropy in the paper. Here the cross-entropy counts in full and steps are
 unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features. Inside, f is divided by its usual
@@ -62,7 +62,7 @@ class Eagle1(nn.Module):
                           self.target.rms_epsilon) / self.size
 
     def logits(self, f: torch.Tensor) -> torch.Tensor:
-        """Over the draft vocabulary, which the softmax of training runs over; engines draft from all of the target's rows."""
+        """Over the draft vocabulary, in training and where a token map is read (FR-Spec, arXiv 2502.14856)."""
         return (self.size * f) @ self.target_head.T
 
     @property
@@ -87,7 +87,7 @@ class Eagle1(nn.Module):
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        drafted = [(f @ self.embeddings.T).argmax(-1) for f in unroll(self, batch, self.finals(batch), depth)]
+        drafted = [self.vocabulary.ids[self.logits(f).argmax(-1)] for f in unroll(self, batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -2,6 +2,7 @@
 
     eagle3, dflash, mtp   `speculators`' folder (vLLM's): config.json, model.safetensors
     eagle1                EAGLE's own: config.json of a Llama, model.safetensors; embeddings and lm_head are the target's
+    eagle1, mtp also      token_map.json, {"token_map": [ids]}: the program drafts from these rows of lm_head alone
     medusa                vLLM's names: blocks.{i}.layers.0, lm_heads.{i}, token_map
     eagle3 also           one GGUF file, as llama.cpp's converter writes it (d2t holds absolute ids there, q and k rows are
                           in the order of neighbours), in blocks of Q4_0 to Q8_0
@@ -83,13 +84,16 @@ def export(head, folder: Path) -> list[Path]:
         if head.format == "eagle3":
             written.append(write_gguf(head, folder / "eagle3.gguf"))
         return written
-    if head.format == "mtp":  # speculators keeps the target's embeddings and lm_head in the file
-        return write_folder(out, speculators_config(head, drafts),
-                            tensors | {"embed_tokens.weight": head.embeddings, "lm_head.weight": head.embeddings.clone()})
-    if head.format == "eagle1":
-        config = {"architectures": ["LlamaForCausalLM"], **transformer_config(head, "llama", 1, head.target.kv_heads),
-                  "rope_theta": head.target.rope_base, "bias": False}
-        return write_folder(out, config, tensors)
+    if head.format in ("mtp", "eagle1"):
+        config = speculators_config(head, drafts) if head.format == "mtp" else {
+            "architectures": ["LlamaForCausalLM"], **transformer_config(head, "llama", 1, head.target.kv_heads),
+            "rope_theta": head.target.rope_base, "bias": False}
+        if head.format == "mtp":  # speculators keeps the target's embeddings and lm_head in the file
+            tensors |= {"embed_tokens.weight": head.embeddings, "lm_head.weight": head.embeddings.clone()}
+        written = write_folder(out, config, tensors)
+        written.append(out / "token_map.json")
+        written[-1].write_text(json.dumps({"token_map": head.vocabulary.ids.tolist()}) + "\n", encoding="utf-8")
+        return written
     config = {"model_type": "medusa", "architectures": ["MedusaModel"], "num_heads": len(head.blocks), "num_hidden_layers": 1,
               "hidden_size": head.target.width, "vocab_size": head.target.vocab,
               "truncated_vocab_size": head.vocabulary.size, "original_lm_head": False, "medusa_fc_bias": True}

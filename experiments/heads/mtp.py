@@ -3,10 +3,10 @@ i + 1), applied again to its own output.
 
     u = input_proj(concat[token_layernorm(emb t), hidden_layernorm(f)])
     f' = final_layernorm(layer(u))                             a Qwen3 layer, norms of q and k included; the next step's f
-    logits = lm_head(f')                                       the target's, over its whole vocabulary
+    logits = lm_head(f')                                       the target's; drafted are the rows of the draft vocabulary alone
 
 f is the state after the target's final norm. Loss: sum of 0.6^s times the cross-entropy of step s (FastMTP, arXiv 2509.18362).
-While it trains, the softmax runs over the draft vocabulary alone; engines draft from all of the target's rows."""
+The softmax runs over the draft vocabulary, in training and where a token map is read (FR-Spec, arXiv 2502.14856)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Mtp(nn.Module):
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        drafted = [(f @ self.embeddings.T).argmax(-1) for f in unroll(self, batch, self.finals(batch), depth)]
+        drafted = [self.vocabulary.ids[(f @ self.target_head.T).argmax(-1)] for f in unroll(self, batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

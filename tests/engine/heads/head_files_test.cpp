@@ -206,6 +206,42 @@ TEST_CASE("offsets, tokens and marks of a reduced vocabulary must rise, stay ins
              Contains("tensor 'd2t': has -1 for row 0, after token -1"));
 }
 
+TEST_CASE("a token map beside a head that drafts every token leaves some, and is refused beside any other head") {
+  const auto beside = [](const HeadFiles& files, const std::string& map) {
+    const TemporaryFolder folder;
+    files.write(folder);
+    write_whole_file(folder.file("token_map.json"), map);
+    return open_head_files(folder.path());
+  };
+  const HeadTensors mtp = beside(speculators_mtp(), R"({"token_map": [7, 39, 0, 12]})");
+  CHECK(mtp.description.draft_tokens == std::vector<Token>{0, 7, 12, 39});
+  CHECK(mtp.description.shape.vocab_size == 4);
+  const HeadWeights packed = pack_head(mtp, 0, 1);
+  const auto all = pack_matrix(mtp.head, 1);
+  std::vector<float> row(32), expected(32);
+  REQUIRE(packed.body.head->rows() == 4);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    packed.body.head->decode_row(i, row);
+    all->decode_row(mtp.description.draft_tokens[static_cast<std::size_t>(i)], expected);
+    CHECK(row == expected);
+  }
+  CHECK(beside(eagle1(), R"({"token_map": [3, 1]})").description.draft_tokens == std::vector<Token>{1, 3});
+
+  const auto refused = [&](const HeadFiles& files, const std::string& map) {
+    return error_of(ErrorKind::input, [&] { beside(files, map); });
+  };
+  CHECK_THAT(refused(speculators_eagle3(), R"({"token_map": [1]})"),
+             Contains("token_map.json: reduces a head of another kind; expected one of eagle1, mtp or dflash"));
+  CHECK_THAT(refused(medusa_of_vllm(), R"({"token_map": [1]})"), Contains("token_map.json: reduces a head"));
+  CHECK_THAT(refused(speculators_mtp(), R"({"token_map": [1, 40]})"),
+             Contains("token_map.json: has token 40; expected tokens from 0 to 39"));
+  CHECK_THAT(refused(speculators_mtp(), R"({"token_map": [-1, 4]})"), Contains("has token -1; expected tokens"));
+  CHECK_THAT(refused(speculators_mtp(), R"({"token_map": [4, 2, 4]})"), Contains("has token 4 twice"));
+  CHECK_THAT(refused(speculators_mtp(), R"({"token_map": []})"), Contains("a list of tokens"));
+  CHECK_THAT(refused(speculators_mtp(), R"({"tokens": [1]})"), Contains("a list of tokens"));
+  CHECK_THAT(refused(speculators_mtp(), "[1, 2]"), Contains("token_map.json"));
+}
+
 HeadFiles with(HeadFiles files, const nlohmann::json& change, const char* inside = nullptr) {
   nlohmann::json& config = inside == nullptr ? files.config : files.config[inside];
   config.update(change);

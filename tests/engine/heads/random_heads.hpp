@@ -10,6 +10,7 @@ struct RandomHeadOptions {
   std::uint64_t seed = 1;
   TensorKind kind = TensorKind::q8_0;
   bool reduced_vocabulary = true;
+  bool token_map = false;  // the reduced vocabulary's rows are the target's
   bool own_embedding = false;
   bool norm_before_residual = false;
   bool norm_output = false;
@@ -85,7 +86,7 @@ struct RandomHead {
       tensors.layers.push_back(layer);
     }
     if (family != HeadFamily::eagle1 && family != HeadFamily::medusa) tensors.out_norm = norm("out_norm");
-    if (options.reduced_vocabulary && family != HeadFamily::medusa)
+    if (options.reduced_vocabulary && !options.token_map && family != HeadFamily::medusa)
       tensors.head = matrix("lm_head", shape.vocab_size, width);
     if (family == HeadFamily::dflash) {
       head.block_len = 5;
@@ -130,6 +131,7 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
   add("eagle3 with a norm before fc", HeadFamily::eagle3, {.fuse_norm = true});
   add("eagle3 with a norm for each feature", HeadFamily::eagle3, {.norm_output = true, .feature_norms = true});
   add("mtp", HeadFamily::mtp, {.reduced_vocabulary = false, .norm_output = true});
+  add("mtp with a token map", HeadFamily::mtp, {.token_map = true, .norm_output = true});
   add("mtp of DeepSeek", HeadFamily::mtp, {.own_embedding = true, .zero_first_embedding = true});
   add("dflash", HeadFamily::dflash, {.layers = 2});
   add("dflash from the anchor", HeadFamily::dflash, {.from_anchor = true});

@@ -28,6 +28,14 @@ TEST_CASE("a repacked matrix decodes to what its file's blocks decode to, bit fo
       for (const float x : row) nonzero += x != 0.0f ? 1 : 0;
     }
     CHECK(nonzero > kRows * kColumns / 3);
+    // Rows taken out of it, from other lanes and in another order, keep their bits.
+    const std::vector<std::int32_t> taken{36, 3, 17, 17, 0, 35, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 34};
+    const PackedMatrix some = matrix.gathered(taken, 2);
+    REQUIRE(some.rows() == std::ssize(taken));
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      some.decode_row(static_cast<std::int64_t>(i), row);
+      CHECK(std::memcmp(row.data(), expected.data() + taken[i] * kColumns, kColumns * sizeof(float)) == 0);
+    }
   }
 }
 
