@@ -178,8 +178,9 @@ void take_token_map(const std::string& folder, HeadTensors& head) {
   if (!fs::exists(path, ignored)) return;
   HeadDescription& d = head.description;
   if (d.family == HeadFamily::medusa || !d.draft_tokens.empty() || d.target_vocab_size == 0)
-    throw input_error(path, "reduces a head of another kind; expected one of eagle1, mtp or dflash that drafts from all "
-                            "rows of an lm_head");
+    throw input_error(path,
+                      "reduces a head of another kind; expected one of eagle1, mtp or dflash that drafts from all "
+                      "rows of an lm_head");
   const JsonFields fields = JsonFields::read(path);
   const auto listed = fields.integers("token_map");
   if (!listed || listed->empty()) fields.fail("token_map", "a list of tokens");
