@@ -213,7 +213,9 @@ TEST_CASE("a token map beside a head that drafts every token leaves some, and is
     write_whole_file(folder.file("token_map.json"), map);
     return open_head_files(folder.path());
   };
-  const HeadTensors mtp = beside(speculators_mtp(), R"({"token_map": [7, 39, 0, 12]})");
+  HeadFiles with_rows = speculators_mtp();
+  with_rows.weights("lm_head.weight", {40, 32});
+  const HeadTensors mtp = beside(with_rows, R"({"token_map": [7, 39, 0, 12]})");
   CHECK(mtp.description.draft_tokens == std::vector<Token>{0, 7, 12, 39});
   CHECK(mtp.description.shape.vocab_size == 4);
   const HeadWeights packed = pack_head(mtp, 0, 1);
