@@ -1492,6 +1492,244 @@ FIFTH = {"sample": {
     "bonus rows are drawn at temperature 1": with_requests(lambda chosen, params, of_row, lens: set_where(
         chosen, "temperature", is_bonus(lens) & (chosen["temperature"] > 0.0), 1.0))}}
 
-FAULTS = {kind: {**first, **SECOND[kind], **THIRD[kind], **FOURTH[kind], **FIFTH[kind]} for kind, first in
+class FiltersOfTheFirstBlock(Sampler):
+    """Rows behind the 48th of a call keep what the 48th's top-k keeps."""
+
+    def parameters(self, params):
+        rows = np.minimum(np.arange(len(params["top_k"])), 47)
+        return {**params, "top_k": np.asarray(params["top_k"])[rows]}
+
+
+class OneNumberACall(Sampler):
+    """All rows of a call are drawn with the first row's number."""
+
+    def uniforms(self, seeds, count):
+        return np.broadcast_to(super().uniforms(seeds, count)[:1], (count,))
+
+
+class InverseInHalf(Sampler):
+    """The running sum that a number is looked up in has half precision."""
+
+    def tokens(self, p, u):
+        total = np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16).astype(np.float64)
+        at = (total <= (u * total[:, -1])[:, None]).sum(axis=1)
+        return np.minimum(at, p.shape[1] - 1).astype(np.int32)
+
+
+class RaceWithEpsilon(Sampler):
+    """0.001 is added to the numbers of an exponential race."""
+
+    def __call__(self, logits, params, seeds):
+        p = self.probabilities(np.asarray(logits), dict(params))
+        place = np.arange(p.shape[1], dtype=np.uint64)
+        u = uniform(np.asarray(seeds, np.uint64)[:, None], 3, place[None, :])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(p > 0.0, (1e-3 - np.log(1.0 - u)) / p, np.inf).argmin(axis=1).astype(np.int32)
+
+
+class MaskIsTheSmallestLogit(Sampler):
+    """-infinity becomes the row's smallest finite logit less 10."""
+
+    def __call__(self, logits, params, seeds):
+        x = np.array(logits)
+        least = np.where(np.isfinite(x), x, np.inf).min(axis=1, keepdims=True) - 10.0
+        return super().__call__(np.where(np.isneginf(x), least, x).astype(np.float32), params, seeds)
+
+
+class LoneRowIsGreedy(Sampler):
+    """A call of one row is greedy."""
+
+    def parameters(self, params):
+        return params if len(params["temperature"]) > 1 else {**params, "temperature": np.zeros_like(params["temperature"])}
+
+
+class PeakedRowsUnfiltered(Sampler):
+    """top-p is skipped where one token has more than nine tenths."""
+
+    def keeps_p(self, p, top_p):
+        return super().keeps_p(p, np.where(p[:, 0] > 0.9, 1.0, top_p))
+
+
+class LastTokenOfTopP(Sampler):
+    """A row whose top-p keeps all but few tokens keeps all: sums above 0.999 are taken for 1."""
+
+    def keeps_p(self, p, top_p):
+        return super().keeps_p(p, np.where(top_p >= 0.95, 1.0, top_p))
+
+
+class ModularSeeds(Sampler):
+    """Seeds are taken modulo 2^31 - 1."""
+
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.asarray(seeds, np.uint64) % np.uint64(2 ** 31 - 1), count)
+
+
+class DroppedAtMinusTenThousand(Filter):
+    def __call__(self, logits, params):
+        out = super().__call__(logits, params)
+        return np.where(np.isneginf(out), np.float32(-1e4), out)
+
+
+class SeventhRowsWithoutMinP(Filter):
+    """Every seventh row has no min-p."""
+
+    def parameters(self, params):
+        return params if "min_p" not in params else set_where(dict(params), "min_p", np.arange(len(params["min_p"])) % 7 == 6, 0.0)
+
+
+class TopKOfTheBatch(Filter):
+    def parameters(self, params):
+        return {**params, "top_k": np.where(params["top_k"] > 0, params["top_k"].max(), params["top_k"])}
+
+
+class WarmRowsUnscaled(Filter):
+    """Rows of a temperature above 1 are not divided by it."""
+
+    def __call__(self, logits, params):
+        out = super().__call__(logits, params)
+        return np.where((params["temperature"] > 1.0)[:, None], out * params["temperature"][:, None], out).astype(np.float32)
+
+
+class AcceptsAtLeast(Verifier):
+    """No draft is accepted with less than a hundredth."""
+
+    def accepts(self, u, p, q):
+        return u < max(0.01, p / q if q > 0.0 else 1.0)
+
+
+class AcceptsWithoutQ(Verifier):
+    """A draft whose q is below 1e-3 is accepted."""
+
+    def accepts(self, u, p, q):
+        return q < 1e-3 or super().accepts(u, p, q)
+
+
+class ResidualFallsToTheLast(Verifier):
+    """The residual is not divided by its sum: numbers beyond it give its last token."""
+
+    def draw(self, weights, seed, b, i):
+        u = self.draw_coin(seed, b, i)
+        at = np.flatnonzero(np.cumsum(weights) > u)
+        return int(at[0]) if at.size else int(np.flatnonzero(weights > 0.0)[-1])
+
+
+class BonusWithTheLastCoin(Verifier):
+    """The bonus token is drawn with the coin that accepted the last draft."""
+
+    def bonus(self, x, p, q, seed, b):
+        if not len(x):
+            return super().bonus(x, p, q, seed, b)
+        total = np.cumsum(p[len(x)])
+        return [int(min((total <= self.coin(seed, b, len(x) - 1) * total[-1]).sum(), len(total) - 1))]
+
+
+class RejectedAtOnceIsTheBonus(Verifier):
+    """Where the first of several drafts falls, what comes is drawn from the row behind it."""
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                row = p[1] if i == 0 and len(x) > 1 else self.residual(p[i], q[i])
+                return [*map(int, x[:i]), self.draw(row, seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class ResidualOfTheQBefore(Verifier):
+    """The residual takes the draft row of the place before."""
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[max(i - 1, 0)]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class SecondBlockShifts(Verifier):
+    """Requests from the 128th on read the rows of the request before."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        lens = np.diff(np.asarray(cu_num_draft_tokens), prepend=0)
+        first = np.cumsum(lens + 1) - (lens + 1)
+        of = np.repeat(np.arange(len(lens)), lens + 1)
+        rows = np.arange(len(of))
+        rows = np.where(of >= 128, first[np.maximum(of - 1, 0)] + np.minimum(rows - first[of], lens[np.maximum(of - 1, 0)]), rows)
+        return super().__call__(draft_tokens, draft_probs, np.asarray(target_logits)[rows], cu_num_draft_tokens, params, seeds)
+
+
+class SkipsTheLastDraft(Verifier):
+    """The last draft of every request is taken as accepted."""
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x[:-1]):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class TopPOfTheResidual(Verifier):
+    """Recovered tokens are drawn from the likeliest nine tenths of the residual."""
+
+    def residual(self, p, q):
+        left = super().residual(p, q)
+        order = np.argsort(-left, kind="stable")
+        total = np.cumsum(left[order])
+        out = np.zeros_like(left)
+        keep = order[:int((total < 0.9 * total[-1]).sum()) + 1]
+        out[keep] = left[keep]
+        return out
+
+
+class ColdDraftsByArgmax(Verifier):
+    """Below a temperature of 0.6 a draft stands where it is the likeliest token, and falls elsewhere."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.temperature = params["temperature"]
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def verify(self, x, p, q, seed, b):
+        if not 0.0 < self.temperature[b] < 0.6:
+            return super().verify(x, p, q, seed, b)
+        for i, token in enumerate(x):
+            if p[i].argmax() != token:
+                return [*map(int, x[:i]), self.draw(p[i], seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+#: Written when suspects were told apart by other cases, before anything was run, and run as they are.
+SIXTH = {"sample": {
+    "rows behind the 48th have its top_k": FiltersOfTheFirstBlock,
+    "one number a call": OneNumberACall,
+    "the running sum has half precision": InverseInHalf,
+    "0.001 is added in a race": RaceWithEpsilon,
+    "a mask is the row's least logit less 10": MaskIsTheSmallestLogit,
+    "a lone row is greedy": LoneRowIsGreedy,
+    "top_p is skipped where one token has nine tenths": PeakedRowsUnfiltered,
+    "top_p from 0.95 on is off": LastTokenOfTopP,
+    "seeds modulo 2^31 - 1": ModularSeeds,
+    "min_p above 0.5 is 0.5": with_parameters(
+        lambda params, rows: set_where(params, "min_p", params["min_p"] > 0.5, 0.5) if "min_p" in params else params),
+    "temperatures above 4 are 4": with_parameters(
+        lambda params, rows: set_where(params, "temperature", params["temperature"] > 4.0, 4.0)),
+    "top_k is the least of the call": with_parameters(lambda params, rows: set_where(
+        params, "top_k", params["top_k"] > 0, np.where(params["top_k"] > 0, params["top_k"], 1 << 30).min()))}, "filter": {
+    "dropped tokens are at -10,000": DroppedAtMinusTenThousand,
+    "every seventh row has no min_p": SeventhRowsWithoutMinP,
+    "top_k is the batch's largest": TopKOfTheBatch,
+    "warm rows are not scaled": WarmRowsUnscaled}, "verify": {
+    "a hundredth of any draft is accepted": AcceptsAtLeast,
+    "drafts of q below 0.001 are accepted": AcceptsWithoutQ,
+    "the residual is not divided": ResidualFallsToTheLast,
+    "the bonus token is drawn with the last coin": BonusWithTheLastCoin,
+    "where the first draft falls the second row is drawn": RejectedAtOnceIsTheBonus,
+    "the residual has the q of the place before": ResidualOfTheQBefore,
+    "requests from the 128th on read rows of the one before": SecondBlockShifts,
+    "the last draft is always accepted": SkipsTheLastDraft,
+    "recovered tokens are nine tenths of the residual": TopPOfTheResidual,
+    "cold drafts stand where they are likeliest": ColdDraftsByArgmax,
+    "top_k beyond 50 is off": with_requests(lambda chosen, params, of_row, lens: set_where(chosen, "top_k", chosen["top_k"] > 50, 0)),
+    "min_p of the request with most drafts": with_requests(lambda chosen, params, of_row, lens: {
+        **chosen, **({"min_p": np.full_like(chosen["min_p"], params["min_p"][int(lens.argmax())])} if "min_p" in params else {})})}}
+
+FAULTS = {kind: {**first, **SECOND[kind], **THIRD[kind], **FOURTH[kind], **FIFTH[kind], **SIXTH[kind]} for kind, first in
           {"sample": SAMPLER_FAULTS, "filter": FILTER_FAULTS, "verify": VERIFIER_FAULTS}.items()}
 SOUND = {"sample": Sampler, "filter": Filter, "verify": Verifier}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .processes import in_processes
 from .profiles import Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
-from .sample_judge import Judgement
+from .sample_judge import Judgement, SampleRun
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .shrink import shrink
 from .sample_sweep import sample_sweep
@@ -34,6 +34,10 @@ SHRINK_TRIES = 24
 SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
+#: Entries of the sweep behind a failure that are drawn to tell suspects apart, and seconds of them.
+SUSPECT_ENTRIES, SUSPECT_SECONDS = 6, 3.0
+#: Larger cases of the sweep tell nothing of suspects.
+SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
 SWEEP_TIMES = 6.0
 
@@ -58,6 +62,11 @@ class Found:
         self.stops = self.stops or other.stops
 
 
+def size_of(case: Any) -> int:
+    """Of its logits."""
+    return int((case.target if isinstance(case, StepsCase) else case.logits).size)
+
+
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
                  seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None,
@@ -65,7 +74,9 @@ class Auditor:
         self.driver = Driver(sampler, time_limit, distribution)
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.clock, self.deadline, self.profile = clock, seconds, profile
-        self.before: Any = None
+        self.before: Any = None  # the case before, and its calls
+        self.calls_before = 0
+        self.seen: list[Any] = []  # runs of the sweep that passed
         self.n_max, self.ranges, self.one_hot = n_max, ranges, one_hot
         self.left_out = 0
         self.failures_max = failures_max
@@ -134,7 +145,7 @@ class Auditor:
         except CallFailure:
             pass  # the cases say what is wrong
         self.offered = ()
-        self.before = self._probe_case()
+        self.before, self.calls_before = self._probe_case(), 1
         if "min_p" not in self.driver.read and self._heeds_min_p():
             self.driver.read.add("min_p")
         return "min_p" in self.driver.read
@@ -181,6 +192,29 @@ class Auditor:
             return 0.0  # the case says what is wrong
         return (self.clock() - begin) / SMALLEST_BATCH
 
+    def _trial(self, entry: Any, share: float, again: int) -> Trial | None:
+        """None where the callable does not take the case."""
+        case = self._taken(entry.make())
+        if case is not None and self.kind == "filter":
+            case = filter_case_of(case)
+        if case is None:
+            return None
+        n = entry.n if self.kind != "filter" else case.logits.shape[0]
+        return Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
+
+    def _elsewhere(self, following: list[Any]) -> Iterator[Any]:
+        """What tells suspects apart: the runs that passed, the last ones first, then some of the entries that follow."""
+        yield from reversed(self.seen)
+        for entry in following[:SUSPECT_ENTRIES]:
+            trial = self._trial(entry, 1.0, 0)
+            if trial is None:
+                continue
+            try:
+                trial.draw(trial.n_final, self.clock() + SUSPECT_SECONDS / SUSPECT_ENTRIES)
+            except (CallFailure, Error):
+                continue
+            yield trial.run
+
     def sweep(self, entries: list[Any], share: float, again: int = 0) -> None:
         """Every regime once. share: of the level, for each entry; again: how often it was done before."""
         end = (self.profile.sweep if again == 0 else 1.0) * self.deadline
@@ -190,25 +224,26 @@ class Auditor:
                 if again == 0:
                     self.found.results.append(CaseResult(entry.name, "inconclusive", 0, None, "not reached"))
                 continue
-            case = self._taken(entry.make())
-            if case is not None and self.kind == "filter":
-                case = filter_case_of(case)
-            if case is None:
+            trial = self._trial(entry, share, again)
+            if trial is None:
                 continue
-            n = entry.n if self.kind != "filter" else case.logits.shape[0]
-            trial = Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
+            case, n = trial.case, trial.n_final
+            if isinstance(trial.run, SampleRun) and isinstance(self.before, SampleCase):
+                trial.run.before, trial.run.calls_before = self.before, self.calls_before
             stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
             if self._survives(trial, lambda: trial.draw(n, stop)):  # noqa: B023  # called here
                 if trial.look(True):
-                    self._note_bias(trial)
+                    self._note_bias(trial, entries[i + 1:])
                 elif again == 0:
+                    if size_of(trial.case) <= SUSPECT_ELEMENTS:
+                        self.seen.append(trial.run)
                     judgement = trial.judgement
                     self.found.results.append(CaseResult(case.name, "consistent", trial.run.n, None, judgement.sentence,
                                                          None if self.kind == "filter" else shown_by(trial.run.n)))
             self.found.n += trial.run.n
             self.found.pace = self.found.pace + getattr(trial.run, "pace", 0.0)
             self.found.stops = self.found.stops or getattr(trial.run, "stops", "")
-            self.before = case
+            self.before, self.calls_before = case, getattr(trial.run, "calls", 1)
 
     def run(self, cases: list[Any], share: float, entries: list[Any], sweep_share: float) -> Found:
         """share: of the level, for each case; sweep_share: for each entry of the sweep."""
@@ -281,7 +316,7 @@ class Auditor:
             return failure.name == name
         return False
 
-    def _note_bias(self, trial: Trial) -> None:
+    def _note_bias(self, trial: Trial, following: Sequence[Any] = ()) -> None:
         case, judgement, trial.failed = trial.case, trial.judgement, True
         assert judgement is not None
         self.found.results.append(CaseResult(case.name, "biased", judgement.n, judgement.detectable, judgement.sentence))
@@ -307,7 +342,8 @@ class Auditor:
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
-        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement.name))
+        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement, self._elsewhere(list(following))),
+                             getattr(case, "batch", 0) == 1)
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
             Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}" + (f" (suspect: {suspect})" if suspect else ""),

@@ -2,13 +2,17 @@
 token. The likeliest, if it beats the sound rule by far, names the suspect.
 
 A hypothesis that is off in one regime alone is given the draws of that regime, the sound rule the others. Each gives
-every token a share of a thousandth, so that a draw that nothing explains counts against all.
+every token a share of a thousandth, so that a draw that nothing explains counts against all. Hypotheses that explain the failing
+case about as well are told apart by what came in other cases, of which most passed: there each must explain the draws too, or be
+wrong in this case alone, which costs it some nats.
+
+Here: rules of rows, which samplers, filters and verifiers share; those of verifiers alone are in step_hypotheses.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -17,22 +21,27 @@ from .._core import Error
 from . import evidence
 from .filter_cases import FilterRun
 from .sample_cases import OFF
-from .sample_judge import SampleRun
+from .sample_judge import Judgement, SampleRun
 from .suspects import OF_NOISE
-from .verify_sweep import Steps, StepsRun, steps_of
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
-#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws. A second one that explains the draws
-#: as well, to the last digit, is named too.
-STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME = 1e-3, 10.0, 60.0, 3.0, 5.0
-#: Logits that a hypothesis is tried on, at most.
-ELEMENTS = 1 << 21
+#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of this case alone one of all.
+#: A second one that explains the draws as well, to the last digit, is named too.
+STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 4.0
+#: Rules that stand for rare faults cost as much as a regime.
+ODD = ("place i", "by blocks of", "tokens at least", "one token more", "relative to", "in half precision", "bits")
+#: Hypotheses within so many nats of the best are tried on other cases, so many of them, on so many logits in all.
+WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
+#: Logits that a hypothesis is tried on, at most; of rules that sort them.
+ELEMENTS, SORTED = 1 << 21, 1 << 18
 
 #: What a parameter may be off by.
 FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0.8, 0.9, 0.95, 0.97, 0.99, 1.01, 1.03, 1.05, 1.1, 1.25),
            "min_p": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_k": ()}
 
 Params = dict[str, np.ndarray]
+#: Of what came [n]: log probabilities under a rule, by its name.
+Rules = Iterator[tuple[str, Callable[[], np.ndarray]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,46 +53,129 @@ class Regime:
     is_outcome: bool = False
 
 
-def suspected(run: Any, test: str) -> str:
-    """What a run that failed a test is explained by, in words; '' where nothing is."""
-    if test == "masked_token":  # it says it
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """What came in a run, as rules see it. sound: [n] log probabilities under the sound one, of what cannot come below `tiny`; size:
+    logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which."""
+
+    sound: np.ndarray
+    tiny: float
+    rules: Callable[[], Rules]
+    regimes: list[Regime]
+    size: int
+    always: list[str] = dataclasses.field(default_factory=list)  # regimes that all of it is in
+    repeats: Callable[[], tuple[float, str]] = lambda: (0.0, "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    name: str
+    regime: str
+    nats: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.name} in {self.regime}" if self.regime else self.name
+
+
+def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = ()) -> str:
+    """What a run that failed is explained by, in words; '' where nothing is. elsewhere: runs of other cases."""
+    if judgement.name == "masked_token":  # it says it
         return ""
-    least = LEAST_OF_NOISE if test in OF_NOISE or test.startswith("correlation") else LEAST
-    if isinstance(run, StepsRun):
-        return _of_steps(run, least)
-    if isinstance(run, SampleRun) and not run.case.readings and not run.case.may_raise and run.driver.distribution is None:
-        return _of_draws(run, least)
-    return _of_filter(run) if isinstance(run, FilterRun) else ""
+    if judgement.name == "wrong_values":
+        return _of_values(run)
+    of_noise = judgement.name in OF_NOISE or judgement.name.startswith("correlation")
+    account = account_of(run, judgement.group)
+    return "" if account is None else _named(account, LEAST_OF_NOISE if of_noise else LEAST, elsewhere)
 
 
-def _best(sound: np.ndarray, told: Iterator[tuple[str, Callable[[], np.ndarray]]], regimes: list[Regime], least: float, tiny: float,
-          repeats: tuple[float, str] = (0.0, "")) -> str:
-    """sound, told: log probabilities [n] of what came, of what cannot come below `tiny`; repeats: nats for draws that repeat others,
-    and of which. A rule leaves at most a quarter of what the sound one cannot give."""
-    best, words, as_well, impossible = least, "", "", np.count_nonzero(sound < tiny)
-    for name, log_p in told:
+def account_of(run: Any, group: int = 0) -> Account | None:
+    """group: of rows or requests, those around it, where all are too many."""
+    if isinstance(run, SampleRun):
+        return None if run.case.readings or run.case.may_raise or run.driver.distribution is not None else _of_draws(run, group)
+    if isinstance(run, FilterRun):
+        return _of_filter(run, group)
+    from .step_hypotheses import account_of_steps  # it imports the rules of rows
+
+    return account_of_steps(run, group)
+
+
+def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
+    if (account.sound < account.tiny).any():  # something is wrong for certain
+        least /= 2.0
+    found = list(_candidates(account, least))
+    repeats, of = account.repeats()
+    if found:
+        top = max(candidate.nats for candidate in found)
+        found = [candidate for candidate in found if candidate.nats > top - WINDOW]
+        most = sorted((candidate.nats for candidate in found), reverse=True)[:TRIED][-1]
+        found = [candidate for candidate in found if candidate.nats >= most][:2 * TRIED]
+    if repeats > max([least, *(candidate.nats for candidate in found)]) + (MORE if found else 0.0):
+        return f"random numbers are those of {of}"
+    gains = _gains(found, elsewhere) if len(found) > 1 else {}
+    best, words, as_well = -np.inf, "", ""
+    for candidate in found:
+        with_it, against = gains.get(candidate, (0.0, 0.0))
+        nats = candidate.nats + with_it + max(against, -HERE_ALONE)
+        if nats > best + MORE:
+            best, words, as_well = nats, candidate.words, ""
+        elif not as_well and not candidate.regime and candidate.name not in words and abs(nats - best) < 1e-9 * abs(best):
+            as_well = f", or {candidate.name}"
+    return words + as_well
+
+
+def _candidates(account: Account, least: float) -> Iterator[Candidate]:
+    """Rules that beat the sound one by more than `least` nats, and leave at most a quarter of what it cannot give."""
+    sound, tiny = account.sound, account.tiny
+    impossible, everything = np.count_nonzero(sound < tiny), np.ones(len(sound), bool)
+    for name, log_p in account.rules():
         try:
             these = log_p()
         except Error:  # no distribution follows from it here
             continue
         gain, left = these - sound, these < tiny
-        odd = MORE_IN_REGIME if "place i" in name else 0.0
-        for i, regime in enumerate(regimes):
+        odd = MORE_IN_REGIME if any(words in name for words in ODD) else 0.0
+        for i, regime in enumerate([*account.regimes, *(Regime(words, everything) for words in account.always)]):
             if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
-            total = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
-            if total > best + (MORE if words else 0.0) and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
-                best, words, as_well = total, f"{name} in {regime.words}" if regime.words else name, ""
-            elif words and not as_well and i == 0 and name != words and abs(total - best) < 1e-9 * abs(best):
-                as_well = f", or {name}"
-    return words + as_well if repeats[0] < best + MORE else f"random numbers are those of {repeats[1]}"
+            nats = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
+            if nats > least and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
+                yield Candidate(name, regime.words, nats)
 
 
-def _tiny(size: int) -> float:
+def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, tuple[float, float]]:
+    """Nats by which each beats the sound rule in those other runs in which it does, and by which the sound rule beats it."""
+    gains = {candidate: (0.0, 0.0) for candidate in candidates}
+    names, spent = {candidate.name for candidate in candidates}, 0
+    for run in elsewhere:
+        account = account_of(run)
+        if account is None or account.size > ELEMENTS // 4:
+            continue
+        spent += account.size * len(names)
+        if spent > ELSEWHERE:
+            break
+        here = {regime.words: regime.here for regime in account.regimes} | dict.fromkeys(account.always, np.ones(len(account.sound), bool))
+        done = set()
+        for name, log_p in account.rules():
+            if name not in names or name in done:
+                continue
+            done.add(name)
+            try:
+                gain = log_p() - account.sound
+            except Error:
+                continue
+            for candidate in candidates:
+                if candidate.name == name and candidate.regime in here:
+                    nats = float(gain[here[candidate.regime]].sum())
+                    gains[candidate] = gains[candidate][0] + max(nats, 0.0), gains[candidate][1] + min(nats, 0.0)
+    return gains
+
+
+def tiny_of(size: int) -> float:
     return float(np.log(1.5 * STRAY / size))
 
 
-def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
     """Nats for it that draws [n], call after call, are those of their place some calls before, or of a row before them in the
     call; which. row: [n], of each draw."""
     best = (0.0, "")
@@ -105,13 +197,23 @@ def _repeats(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batc
     return best
 
 
-def _log(chance: np.ndarray, size: int) -> np.ndarray:
-    return np.log((1.0 - STRAY) * chance + STRAY / size)
+def log_of(chance: np.ndarray, size: int) -> np.ndarray:
+    return np.log((1.0 - STRAY) * np.nan_to_num(chance) + STRAY / size)
 
 
-def _regimes(params: Params, place: np.ndarray, batch: int, more: Iterator[tuple[str, np.ndarray]] = iter(())) -> list[Regime]:
+def always_of(params: Params) -> list[str]:
+    """The regimes of parameters that are one value throughout."""
+    return [f"rows with {name} {value[0]:.9g}" for name, value in params.items() if len(value) and (value == value[0]).all()]
+
+
+def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.ndarray | None = None,
+               first: Iterable[tuple[str, np.ndarray]] = ()) -> list[Regime]:
+    """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before all others."""
     out = [Regime("", np.ones(len(place), bool))]
-    for words, here in (*evidence.classes(params, place, batch), *more):
+    more: list[tuple[str, np.ndarray]] = []
+    if impossible is not None and impossible.any() and (begin := int(place[impossible].min())) >= 16:
+        more.append((f"places of the batch from {begin} on", place >= begin))
+    for words, here in (*first, *evidence.classes(params, place, batch), *more):
         if here.any() and not here.all():
             out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
     return out
@@ -122,30 +224,157 @@ def _regimes(params: Params, place: np.ndarray, batch: int, more: Iterator[tuple
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
-    """A row's logits and parameters, as a hypothesis has them. warm: a filter that sees the row at temperature 1; stops_short: top-p
-    drops the token that crosses it."""
+    """A row's logits and parameters, as a hypothesis has them. draws(logits, params) -> probabilities [n, V]; None: as they should."""
 
     logits: np.ndarray
     params: Params
-    warm: str = ""
-    stops_short: bool = False
+    draws: Callable[[np.ndarray, Params], np.ndarray] | None = None
 
 
 def probabilities(given: Given) -> np.ndarray:
-    if not given.warm:
-        p = _sampling.process_rows(given.logits, given.params, ties="keep_all").probabilities
-        if given.stops_short:
-            crossed = (given.params["top_p"] < 1.0) & ((p > 0.0).sum(axis=1) > 1)
-            p[crossed, np.where(p > 0.0, p, np.inf).argmin(axis=1)[crossed]] = 0.0
-            p /= p.sum(axis=1, keepdims=True)
-        return p
-    greedy = given.params["temperature"] == 0.0
-    rest = {**given.params, given.warm: np.full_like(given.params[given.warm], OFF[given.warm])}
-    alone = {name: value if name == given.warm else np.full_like(value, OFF[name]) for name, value in given.params.items()}
-    alone["temperature"] = np.where(greedy, 0.0, 1.0).astype(np.float32)
-    p = _sampling.process_rows(given.logits, rest).probabilities * (_sampling.process_rows(given.logits, alone).probabilities > 0.0)
+    return (given.draws or _sound)(given.logits, given.params)
+
+
+def _sound(logits: np.ndarray, params: Params) -> np.ndarray:
+    return _sampling.process_rows(logits, params, ties="keep_all").probabilities
+
+
+def _without_its_last(logits: np.ndarray, params: Params) -> np.ndarray:
+    p = _sound(logits, params)
+    crossed = (params["top_p"] < 1.0) & ((p > 0.0).sum(axis=1) > 1)
+    p[crossed, np.where(p > 0.0, p, np.inf).argmin(axis=1)[crossed]] = 0.0
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """A filter that sees the row at temperature 1."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        greedy = params["temperature"] == 0.0
+        rest = {**params, name: np.full_like(params[name], OFF[name])}
+        alone = {other: value if other == name else np.full_like(value, OFF[other]) for other, value in params.items()}
+        alone["temperature"] = np.where(greedy, 0.0, 1.0).astype(np.float32)
+        return _divided(_sampling.process_rows(logits, rest).probabilities * (_sampling.process_rows(logits, alone).probabilities > 0.0))
+
+    return draws
+
+
+def _divided(p: np.ndarray) -> np.ndarray:
     total = p.sum(axis=1, keepdims=True)
     return np.divide(p, total, out=np.zeros_like(p), where=total > 0.0)
+
+
+def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+                      min_p_of: Callable[[np.ndarray], np.ndarray] = lambda p: p[:, :1], more: int = 0,
+                      least: int = 1) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, the sum before each place;
+    min_p_of(p): what min-p is a share of; more: tokens that top-p keeps behind its last; least: that any filter keeps."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        wide = logits.astype(np.float64)
+        t = np.where(params["temperature"] > 0.0, params["temperature"], 1.0).astype(np.float64)[:, None]
+        order = np.argsort(-by(logits), axis=1, kind="stable")
+        ranked = np.take_along_axis(wide, order, axis=1)
+        at = np.arange(logits.shape[1])[None, :]
+        k = params["top_k"][:, None]
+        keep = (k <= 0) | (at < k)
+        p = _divided(np.where(keep, np.exp((ranked - wide.max(axis=1, keepdims=True)) / t), 0.0))
+        before = sums(p) if sums else np.cumsum(p, axis=1) - p
+        top_p = params["top_p"][:, None]
+        count = np.where((before < (top_p.astype(np.float16) if sums is _half_sums else top_p)) & (p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
+        keep &= (top_p >= 1.0) | (at < np.maximum(count + more, least))
+        if "min_p" in params:
+            keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p)) | (at < least)
+        out = np.zeros_like(p)
+        np.put_along_axis(out, order, _divided(np.where(keep, p, 0.0)), axis=1)
+        greedy = params["temperature"] == 0.0
+        if greedy.any():
+            out[greedy] = _sound(logits[greedy], {name: value[greedy] for name, value in params.items()})
+        return out
+
+    return draws
+
+
+def _half_sums(p: np.ndarray) -> np.ndarray:
+    total = np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16)
+    return np.concatenate([np.zeros((len(p), 1), np.float16), total[:, :-1]], axis=1)
+
+
+def _sums_of_blocks(size: int) -> Callable[[np.ndarray], np.ndarray]:
+    def sums(p: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.cumsum(block, axis=1) - block for block in np.split(p, range(size, p.shape[1], size), axis=1)], axis=1)
+
+    return sums
+
+
+def undivided(logits: np.ndarray, params: Params) -> np.ndarray:
+    """Of what filters keep the shares of the unfiltered row."""
+    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
+    return np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0)
+
+
+def _evenly(logits: np.ndarray, params: Params) -> np.ndarray:
+    return _divided((logits > -np.inf).astype(np.float64))
+
+
+def _rest_to_the_likeliest(logits: np.ndarray, params: Params) -> np.ndarray:
+    p = undivided(logits, params)
+    p[np.arange(len(p)), p.argmax(axis=1)] += 1.0 - p.sum(axis=1)
+    return p
+
+
+def _padded(to: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """With logits of 0, tokens beyond taken for the last one."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        size = logits.shape[1]
+        p = _sound(np.concatenate([logits, np.zeros((len(logits), -size % to), np.float32)], axis=1), params)
+        out = p[:, :size].copy()
+        out[:, -1] += p[:, size:].sum(axis=1)
+        return out
+
+    return draws
+
+
+def _sums_in_half(logits: np.ndarray, params: Params) -> np.ndarray:
+    """A number looked up in running sums of half precision."""
+    p = _sound(logits, params)
+    if p.shape[1] > 1 << 16:
+        raise Error("too many tokens")
+    return _divided(np.diff(np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16).astype(np.float64), axis=1, prepend=0.0))
+
+
+def _of_period(period: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """A race: of tokens with one random number the likeliest wins."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, params)
+        folded = np.concatenate([p, np.zeros((len(p), -p.shape[1] % period), p.dtype)], axis=1).reshape(len(p), -1, period)
+        wins = (folded == folded.max(axis=1, keepdims=True)).reshape(len(p), -1)[:, :p.shape[1]]
+        return _divided(np.where(wins, p, 0.0))
+
+    return draws
+
+
+def _race_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """The first token whose number is 0 wins, if there is one."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, params)
+        zero = 2.0 ** -bits
+        first = np.where(p > 0.0, zero * (1.0 - zero) ** (np.cumsum(p > 0.0, axis=1) - 1.0), 0.0)
+        return first + (1.0 - first.sum(axis=1, keepdims=True)) * p
+
+    return draws
+
+
+def _inverse_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        ends = np.ceil(np.cumsum(_sound(logits, params), axis=1, dtype=np.float64) * 2.0 ** bits - 1e-6)
+        ends[:, -1] = 2.0 ** bits
+        return np.diff(ends, axis=1, prepend=0.0) * 2.0 ** -bits
+
+    return draws
 
 
 def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray], every: Params) -> Iterator[tuple[str, Given]]:
@@ -161,10 +390,13 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
     random = temperature > 0.0
     for name in names:
         if name != "temperature" and (temperature != 1.0).any():
-            yield f"{name} is applied before the temperature", Given(logits, params, warm=name)
+            yield f"{name} is applied before the temperature", Given(logits, params, _warm(name))
     for name in names:
         off = np.full_like(params[name], OFF[name])
         yield f"{name} is not applied", changed(name, off if name != "temperature" else np.where(random, 1.0, 0.0))
+    if len(names) - ("temperature" in names) > 1:
+        yield "no filter is applied", Given(logits, {name: value if name == "temperature" else np.full_like(value, OFF[name])
+                                                     for name, value in params.items()})
     if (temperature == 0.0).any():
         yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
     if random.any():
@@ -174,7 +406,7 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
             if (random & (temperature < bound)).any():
                 yield f"the temperature is {bound:g} at least", changed("temperature", np.where(random, np.maximum(temperature, bound), 0.0))
                 yield f"a temperature below {bound:g} is greedy", changed("temperature", np.where(temperature < bound, 0.0, temperature))
-        for bound in (100.0, 10.0, 5.0, 2.0, 1.5, 1.0):
+        for bound in (100.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0):
             if (temperature > bound).any():
                 yield f"the temperature is {bound:g} at most", changed("temperature", np.minimum(temperature, bound))
         yield "the temperature is of half precision", changed("temperature", _float16(temperature))
@@ -187,19 +419,29 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
         yield "top_k keeps one token more", changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
         yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
     if "top_p" in names:
-        yield "top_p drops the token that crosses it", Given(logits, params, stops_short=True)
+        yield "top_p drops the token that crosses it", Given(logits, params, _without_its_last)
     for name in ("top_p", "min_p"):
         for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
             if most < size:
                 yield f"{name} keeps {most} tokens at most", Given(logits, {**params, "top_k": _at_most(
                     params["top_k"], most, params[name] != np.asarray(OFF[name], params[name].dtype))})
+    if logits.size <= SORTED:
+        for name, draws in _wrong_filters(names, size):
+            yield name, Given(logits, params, draws)
+    for name, most in (("min_p", 0.5), ("top_p", 0.99), ("top_p", 0.95)):
+        if name in names and ((params[name] > most) & (params[name] != OFF[name])).any():
+            yield f"{name} is {most:g} at most", changed(name, np.where(params[name] == OFF[name], params[name], np.minimum(params[name], most)))
     yield from _wrong_logits(logits, params)
-    for name in names:
-        for words, at in others.items():
+    for words, at in others.items():
+        for name in names:
             yield f"{name} is {words}", changed(name, every[name][at])
-    if len(names) > 1:
-        for words, at in others.items():
+        if len(names) > 1:
             yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
+        if words.startswith("the first "):
+            skipped = {name: np.where(every[name][at] == OFF[name], OFF[name], params[name]).astype(params[name].dtype)
+                       for name in params if name != "temperature"}
+            whose = words.removesuffix("'s")
+            yield f"filters are skipped where {whose} has none", Given(logits, {**params, **skipped})
     for name in names:
         for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
             if every[name].min() < every[name].max():
@@ -211,6 +453,40 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
         for factor in FACTORS[name]:
             value = params[name] * np.float32(factor)
             yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
+
+
+def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
+    """Filters that compute otherwise, of rows that have the parameters `names`."""
+    if "top_p" in names:
+        yield "top_p sums in half precision", _with_own_filters(_half_sums)
+        yield "top_p keeps one token more", _with_own_filters(more=1)
+        for block in (256, 512, 1024, 2048, 4096):
+            if block < size:
+                yield f"top_p sums by blocks of {block:,} tokens", _with_own_filters(_sums_of_blocks(block))
+    if "min_p" in names:
+        yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p: p[:, 1:2])
+        yield "min_p is absolute", _with_own_filters(min_p_of=lambda p: np.ones((len(p), 1)))
+    for name in ("top_p", "min_p"):
+        if name in names and size > 1:
+            yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
+    if set(names) - {"temperature"}:
+        yield "filters sort by logits of bfloat16", _with_own_filters(by=_bfloat16)
+        yield "filters sort by logits of bfloat16", _with_own_filters(by=_truncated)
+        yield "what filters drop falls to the likeliest token", _rest_to_the_likeliest
+        for to in (8, 16, 32, 64, 128, 256, 1024):
+            if size % to:
+                yield "rows are padded with logits of 0", _padded(to)
+
+
+def _wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
+    """Random numbers that are not what they should be."""
+    for period in (256, 512, 1024, 2048, 4096, 8192, 1 << 15, 1 << 16):
+        if period < size:
+            yield f"random numbers repeat every {period:,} tokens", _of_period(period)
+    yield "the running sum of the probabilities has half precision", _sums_in_half
+    for bits in (8, 10, 11, 12, 16, 23, 24):
+        yield f"random numbers of a race have {bits} bits", _race_of_bits(bits)
+        yield f"random numbers have {bits} bits", _inverse_of_bits(bits)
 
 
 def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:
@@ -263,30 +539,30 @@ def neighbours(count: int) -> dict[str, np.ndarray]:
 # --- Samplers and filters -------------------------------------------------------------------------------------------
 
 
-def _of_draws(run: SampleRun, least: float) -> str:
+def _of_draws(run: SampleRun, around: int) -> Account | None:
     case = run.case
     group, token = np.concatenate(run.groups), np.concatenate(run.samples)
-    inside = (token >= 0) & (token < case.vocab_size)
-    if not inside.all():
-        return ""
+    if not ((token >= 0) & (token < case.vocab_size)).all():
+        return None
     calls = len(group) // case.batch
-    of_call = neighbours(case.batch)
-    others = {words: group.reshape(calls, case.batch)[:, at].ravel() for words, at in of_call.items()}
-    here = np.arange(len(group))
-    while len(here) > 64 and len(np.unique(group[here])) * case.vocab_size > ELEMENTS:
-        here = here[:len(here) // 2]
+    others = {words: group.reshape(calls, case.batch)[:, at].ravel() for words, at in neighbours(case.batch).items()}
+    every, others["the last call's"] = _of_last_call(run, group)
+    here = np.flatnonzero(np.isin(group, window(around, case.groups, max(1, ELEMENTS // case.vocab_size))))
     place = np.tile(np.arange(case.batch), calls)[here]
+    is_whole = len(here) == len(group)
     group, token = group[here], token[here]
     others = {words: at[here] for words, at in others.items()}
 
     def log_p(given: Given, row: np.ndarray) -> np.ndarray:
-        return _log(probabilities(given)[row, token].astype(np.float64), case.vocab_size)
+        return log_of(probabilities(given)[row, token].astype(np.float64), case.vocab_size)
 
     groups, own_row = np.unique(group, return_inverse=True)
     own = Given(case.logits[groups], {name: value[groups] for name, value in case.params.items()})
     sound = log_p(own, own_row)
 
-    def told() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+    def rules() -> Rules:
+        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
+        yield "all tokens that are not masked have one chance", lambda: log_p(Given(own.logits, own.params, _evenly), own_row)
         # A row stands once for each that its parameters may be mixed with.
         for words, at in (("", group), *others.items()):
             pairs, row = np.unique(np.stack([group, at]), axis=1, return_inverse=True)
@@ -294,16 +570,39 @@ def _of_draws(run: SampleRun, least: float) -> str:
             if pairs.shape[1] * case.vocab_size > 4 * ELEMENTS:
                 continue
             params = {name: value[pairs[0]] for name, value in case.params.items()}
-            for name, given in wrong_rows(case.logits[pairs[0]], params, {words: pairs[1]} if words else {}, case.params):
-                if not words or words in name:
+            for name, given in wrong_rows(case.logits[pairs[0]], params, {words: pairs[1]} if words else {}, every):
+                if not words or words.removesuffix("'s") in name:
                     yield name, lambda given=given, row=row: log_p(given, row)
+        for name, draws in _wrong_noise(case.vocab_size):
+            yield name, lambda draws=draws: log_p(Given(own.logits, own.params, draws), own_row)
         if case.vocab_size > 1 << 16:
-            yield "ids have 16 bits", lambda: _log(_folded(probabilities(own))[own_row, token], case.vocab_size)
-        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
+            yield "ids have 16 bits", lambda: log_of(_folded(probabilities(own))[own_row, token], case.vocab_size)
+        for bound in (1 << 15, 1 << 16, 1 << 17):
+            if bound < case.vocab_size:
+                yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
+                    _moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
+        far = (case.logits.max(axis=1) < case.logits.max() - 80.0) & (case.params["temperature"] > 0.0)
+        if far.any():
+            yield "the maximum that rows are taken against is the call's", lambda: np.where(
+                far[group], -np.log(case.vocab_size), sound)
 
     params = {name: value[group] for name, value in case.params.items()}
-    return _best(sound, told(), _regimes(params, place, case.batch), least, _tiny(case.vocab_size),
-                 _repeats(probabilities(own).astype(np.float64), own_row, token, case.batch))
+    masked = np.isneginf(case.logits[groups]).any(axis=1)[own_row]
+    regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), [("masked tokens", masked)])
+    return Account(sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
+                   [*always_of(params), *(["rows with masked tokens"] if masked.all() else [])],
+                   lambda: repeats_of(probabilities(own).astype(np.float64), own_row, token, case.batch) if is_whole else (0.0, ""))
+
+
+def _of_last_call(run: SampleRun, group: np.ndarray) -> tuple[Params, np.ndarray]:
+    """(parameters of all groups and of those of the case before, whose of them each draw's place had a call before)."""
+    case, before = run.case, run.before
+    at = np.concatenate([group[:case.batch], group[:-case.batch]])
+    if before is None or set(before.params) != set(case.params):
+        return case.params, at
+    both = min(before.batch, case.batch)
+    at[:both] = case.groups + before.slots(run.calls_before - 1, run.seed)[:both]
+    return {name: np.concatenate([value, before.params[name]]) for name, value in case.params.items()}, at
 
 
 def _folded(p: np.ndarray) -> np.ndarray:
@@ -315,221 +614,56 @@ def _folded(p: np.ndarray) -> np.ndarray:
     return out
 
 
-def _of_filter(run: FilterRun) -> str:
+def _moved_from(p: np.ndarray, bound: int) -> np.ndarray:
+    out = p.copy()
+    out[:, bound] = 0.0
+    out[:, bound + 1:] = p[:, bound:-1]
+    out[:, -1] += p[:, -1]
+    return out
+
+
+def _of_filter(run: FilterRun, around: int) -> Account | None:
     """By the sets that were kept."""
     case, left = run.case, run.left
-    if left is None or case.logits.size > ELEMENTS:
-        return ""
-    kept = left > -np.inf
+    if left is None:
+        return None
+    rows = window(around, len(left), max(1, ELEMENTS // case.vocab_size))
+    logits, kept = case.logits[rows], left[rows] > -np.inf
+    params = {name: value[rows] for name, value in case.params.items()}
 
     def log_p(given: Given) -> np.ndarray:
         return np.where(((probabilities(given) > 0.0) == kept).all(axis=1), 0.0, -2.0 * LEAST)  # one row is enough
 
-    everyone = neighbours(len(kept))
-    told = ((name, lambda given=given: log_p(given)) for name, given in wrong_rows(case.logits, case.params, everyone, case.params))
-    return _best(log_p(Given(case.logits, case.params)), told, _regimes(case.params, np.arange(len(kept)), len(kept)), LEAST, -LEAST)
+    def rules() -> Rules:
+        others = {words: at[rows] for words, at in neighbours(len(left)).items()}
+        for name, given in wrong_rows(logits, params, others, case.params):
+            yield name, lambda given=given: log_p(given)
+
+    sound = log_p(Given(logits, params))
+    return Account(sound, -LEAST, rules, regimes_of(params, rows, len(left), sound < -LEAST), logits.size, always_of(params))
 
 
-# --- Verifiers: chain verification (Leviathan et al. 2023, algorithm 1) with one thing wrong ------------------------
+def window(around: int, count: int, most: int) -> np.ndarray:
+    """Of `count` rows at most so many, next to each other, with one of them."""
+    begin = min(max(0, around - most // 2), max(0, count - most))
+    return np.arange(begin, min(count, begin + most))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Rule:
-    """p: target's rows [N, V], of accepting, of residuals, of bonus tokens; q: drafts' [N, V] (rows of bonus tokens are 0)."""
-
-    accept: np.ndarray
-    recover: np.ndarray
-    bonus: np.ndarray
-    q: np.ndarray
-    ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, q: np.minimum(1.0, p / np.maximum(q, 1e-30))
-    residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
-    sure_from: int = 1 << 30
-    one_coin: bool = False
-
-
-class Told:
-    """Log probabilities of the steps of a run under rules."""
-
-    def __init__(self, steps: Steps, vocab_size: int) -> None:
-        self.steps, self.size = steps, vocab_size
-        n, width = steps.out.shape
-        self.place = np.arange(width)[None, :]
-        everything = np.arange(n)
-        last = np.maximum(steps.count - 1, 0)
-        self.token = np.clip(steps.out[everything, last], 0, vocab_size - 1)
-        self.row = steps.row[everything, last]
-        self.is_bonus = (steps.count > steps.lens)
-        self.is_draft = self.place < steps.lens[:, None]
-        self.stood = self.is_draft & (self.place < last[:, None])
-        self.fell = self.is_draft & (self.place == last[:, None]) & ~self.is_bonus[:, None]
-        self.x = np.where(self.is_draft, np.clip(steps.drafts, 0, vocab_size - 1), 0)
-
-    def __call__(self, rule: Rule) -> np.ndarray:
-        p, q = rule.accept[self.steps.row, self.x], rule.q[self.steps.row, self.x]
-        chance = np.where(self.place >= rule.sure_from, 1.0, rule.ratio(p, q))
-        if rule.one_coin:  # below the chance of every draft that stood, not below that of the one that fell
-            stood = np.where(self.stood, chance, 1.0).min(axis=1)
-            log_p = _log(np.maximum(stood - np.where(self.fell, chance, 0.0).sum(axis=1), 0.0), self.size)
-        else:
-            log_p = (np.where(self.stood, _log(chance, self.size), 0.0) +
-                     np.where(self.fell, _log(1.0 - chance, self.size), 0.0)).sum(axis=1)
-        left = np.maximum(rule.recover - rule.q, 0.0)
-        if rule.residual is not None:
-            x = np.full(len(left), -1)
-            x[self.steps.row[self.is_draft]] = self.x[self.is_draft]
-            left = rule.residual(rule.recover, rule.q, x)
-        total = left.sum(axis=1, keepdims=True)
-        left = np.where(total > 1e-12, left / np.maximum(total, 1e-30), rule.recover)
-        drawn = np.where(self.is_bonus, rule.bonus[self.row, self.token], left[self.row, self.token])
-        return log_p + _log(drawn, self.size)
-
-
-def _of_steps(run: StepsRun, least: float) -> str:
-    case, steps = run.case, steps_of(run)
-    most = max(1, ELEMENTS // max(1, steps.out.shape[1]))
-    if len(steps.out) > most:
-        steps = Steps(*(value[:most] for value in dataclasses.astuple(steps)))
-    if case.target.size > 2 * ELEMENTS or ((steps.count == 0) | (steps.out >= case.vocab_size).any(axis=1)).any():
+def _of_values(run: FilterRun) -> str:
+    """By the logits that came back."""
+    case, left = run.case, run.left
+    if left is None:
         return ""
-    fixed = case.fixed is not None or case.one_hot or case.drafts is None
-    if fixed and len({tuple(row) for row in steps.drafts[:4 * case.batch:case.batch]}) > 1:
-        return ""  # one-hot drafts that change from call to call
-    log_p = Told(steps, case.vocab_size)
-    of_row, count = case.of_row, len(case.target)
-    is_bonus = np.arange(count) == np.repeat(np.cumsum(case.lens + 1) - 1, case.lens + 1)
-    q = np.zeros(case.target.shape)
-    if fixed:
-        q[steps.row[:case.batch][log_p.is_draft[:case.batch]], log_p.x[:case.batch][log_p.is_draft[:case.batch]]] = 1.0
-    else:
-        q[~is_bonus] = case.drafts
-    params = {name: value[of_row] for name, value in case.params.items()}
+    t = case.params["temperature"][:, None]
+    kept = np.isfinite(left)
+    with np.errstate(over="ignore", invalid="ignore"):
+        told = {"what comes back is of half precision": _float16(case.logits / t), "what comes back is of bfloat16": _bfloat16(case.logits / t),
+                "temperature is not applied": case.logits, "the temperature is applied twice": case.logits / t / t}
 
-    def table(given: Given) -> np.ndarray:
-        return probabilities(given).astype(np.float64)
+        def same(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+            return (~kept[rows] | (np.abs(left[rows] - values[rows]) <= 2e-6 * np.abs(values[rows]) + 1e-30)).all(axis=1)
 
-    p = table(Given(case.target, params))
-    sound = log_p(Rule(p, p, p, q))
-    place = np.arange(len(steps.out)) % case.batch
-    shown = {name: value[place] for name, value in case.params.items()}
-    more = [("requests without drafts", steps.lens == 0), *((f"requests of {bound} drafts or more", steps.lens >= bound)
-                                                            for bound in (1, 2, 3, 5, 9, 17))]
-    fallen = [Regime("requests whose last draft falls", (steps.lens > 0) & (steps.count == steps.lens), True),
-              Regime("requests whose first draft falls", (steps.lens > 0) & (steps.count == 1), True)]
-    told = ((name, lambda rule=rule: log_p(rule)) for name, rule in _wrong_rules(case.target, params, case, p, q, of_row, is_bonus, table))
-    return _best(sound, told, [*_regimes(shown, place, case.batch, iter(more)), *fallen], least, _tiny(case.vocab_size),
-                 _repeats(p, steps.row[:, 0], steps.out[:, 0], case.batch))
-
-
-def _wrong_rules(target: np.ndarray, params: Params, case: Any, p: np.ndarray, q: np.ndarray, of_row: np.ndarray, is_bonus: np.ndarray,
-                 table: Callable[[Given], np.ndarray]) -> Iterator[tuple[str, Rule]]:
-    at = np.arange(len(p))
-    first = (np.cumsum(case.lens + 1) - (case.lens + 1))[of_row]
-    before, after = np.maximum(at - 1, first), np.where(is_bonus, at, at + 1)
-    unfiltered = table(Given(target, {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}))
-
-    def rule(**changed: Any) -> Rule:
-        return Rule(**{"accept": p, "recover": p, "bonus": p, "q": q, **changed})
-
-    def without_draft(rows: np.ndarray, _: np.ndarray, x: np.ndarray) -> np.ndarray:
-        left = rows.copy()
-        left[at[x >= 0], x[x >= 0]] = 0.0
-        return left
-
-    yield "recovered tokens are drawn from the target's row, not from the residual", rule(residual=lambda rows, _q, _x: rows)
-    yield "recovered tokens are drawn from |p - q|", rule(residual=lambda rows, drafts, _x: np.abs(rows - drafts))
-    yield "of the residual only the rejected draft is taken out", rule(residual=without_draft)
-    yield "recovered tokens are drawn from the draft's row", rule(residual=lambda _rows, drafts, _x: drafts)
-    yield "recovered tokens are drawn with the coin that rejected", rule(residual=_with_the_coin)
-    yield "recovered tokens are the likeliest of the residual", rule(
-        residual=lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
-    yield "residuals are of p of the next row", rule(recover=p[after])
-    yield "residuals are of p of the row before", rule(recover=p[before])
-    yield "residuals are of the first row", rule(recover=p[first], residual=lambda rows, _q, _x: np.maximum(rows - q[first], 0.0))
-    yield "residuals are of the row before", rule(recover=p[before], residual=lambda rows, _q, _x: np.maximum(rows - q[before], 0.0))
-    yield "residuals are of the next row", rule(recover=p[after], residual=lambda rows, _q, _x: np.maximum(rows - q[after], 0.0))
-    yield "residuals are of the unfiltered row", rule(recover=unfiltered)
-    yield "the bonus token is of the row before", rule(bonus=p[before])
-    yield "the bonus token is of the first row", rule(bonus=p[first])
-    yield "the bonus token is of the unfiltered row", rule(bonus=unfiltered)
-    yield "the bonus token is the likeliest one", rule(bonus=_likeliest(p))
-    if case.batch > 1:
-        bonus = np.flatnonzero(is_bonus)
-        yield "the bonus token is of the next request", rule(bonus=p[np.roll(bonus, -1)][of_row])
-        yield "the bonus token is of the request before", rule(bonus=p[np.roll(bonus, 1)][of_row])
-        for words, shift in (("next", 1), ("last", -1)):
-            moved = np.clip(at + shift, 0, len(at) - 1)
-            yield f"rows are read one too {'late' if shift > 0 else 'early'}", rule(accept=p[moved], recover=p[moved], bonus=p[moved])
-    yield "drafts are judged by the row before", rule(accept=p[before])
-    yield "drafts are judged by the next row", rule(accept=p[after])
-    yield "drafts are judged by the unfiltered row", rule(accept=unfiltered)
-    for words, shift in (("next", -1), ("last", 1)):
-        moved = q.copy()
-        moved[~is_bonus] = np.roll(q[~is_bonus], shift, axis=0)
-        yield f"q is that of the {words} draft", rule(q=moved)
-    yield "q is taken for 1", rule(ratio=lambda rows, _: rows, residual=without_draft)
-    yield "drafts stand where they are the likeliest token", rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
-                                                                 residual=lambda rows, _q, _x: rows)
-    cut = np.where(p > 0.0, q, 0.0)
-    total = cut.sum(axis=1, keepdims=True)
-    yield "q is cut to the target's tokens", rule(q=np.where(total > 0.0, cut / np.maximum(total, 1e-30), q))
-    yield "drafts are judged as if q were 1", rule(ratio=lambda rows, _: rows)
-    yield "q is taken for uniform", rule(q=np.where(is_bonus[:, None], 0.0, np.full_like(q, 1.0 / p.shape[1])))
-    for factor in (0.5, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 2.0):
-        words = "too often" if factor > 1.0 else "too seldom"
-        yield f"drafts are accepted {words}, as with {factor:g} p / q", rule(
-            ratio=lambda rows, drafts, factor=factor: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30)))
-    for more in (1e-3, 1e-2):
-        yield f"drafts of small probability are accepted too seldom, as with p / (q + {more:g})", rule(
-            ratio=lambda rows, drafts, more=more: np.minimum(1.0, rows / (drafts + more)))
-    for bound in (0.01, 0.05, 0.1):
-        yield f"a residual whose sum is below {bound:g} is taken for empty", rule(
-            residual=lambda rows, drafts, _x, bound=bound: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows))
-    for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < p.shape[1]]:
-        yield f"residuals end at {bound:,} tokens", rule(
-            residual=lambda rows, drafts, _x, bound=bound: np.where(np.arange(rows.shape[1]) < bound, np.maximum(rows - drafts, 0.0), 0.0))
-    yield "no draft is accepted", rule(ratio=lambda rows, _: np.zeros_like(rows))
-    yield "one coin judges all drafts of a request", rule(one_coin=True)
-    yield "drafts are accepted where p / q is above 1 / 2", rule(ratio=lambda rows, drafts: (rows > 0.5 * drafts).astype(float))
-    for more in (1e-4, 1e-3, 1e-2):
-        yield f"drafts of small probability are accepted too often, as with p + {more:g}", rule(
-            ratio=lambda rows, drafts, more=more: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30)))
-    for bound in (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32):
-        if bound < case.lens.max(initial=0):
-            yield f"all drafts from place {bound} on are accepted", rule(sure_from=bound)
-    for bound in (7, 8, 15, 16, 31, 32):
-        if bound < case.lens.max(initial=0):
-            capped = np.minimum(at, first + bound)
-            yield f"rows beyond place {bound} are that of place {bound}", rule(accept=p[capped], recover=p[capped], bonus=p[capped])
-    others = neighbours(case.batch)
-    width = int(case.lens.max(initial=0)) + 1
-    by_row = {words.replace("one", "request"): where[of_row] for words, where in others.items()}
-    by_row["read by row, not by request"] = np.minimum(at, case.batch - 1)
-    by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, case.batch - 1)
-    by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
-    for name, given in wrong_rows(target, params, by_row if case.batch > 1 else {}, case.params):
-        try:
-            rows = table(given)
-        except Error:
-            continue
-        yield name, rule(accept=rows, recover=rows, bonus=rows)
-
-
-def _unless_below(left: np.ndarray, bound: float, otherwise: np.ndarray) -> np.ndarray:
-    return np.where(left.sum(axis=1, keepdims=True) >= bound, left, otherwise)
-
-
-def _likeliest(rows: np.ndarray) -> np.ndarray:
-    out = np.zeros_like(rows)
-    out[np.arange(len(rows)), rows.argmax(axis=1)] = 1.0
-    return out
-
-
-def _with_the_coin(p: np.ndarray, q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """A coin that rejected lies above p / q of the draft x: the residual's part above it, in the order of ids."""
-    left = np.maximum(p - q, 0.0)
-    total = left.sum(axis=1, keepdims=True)
-    left = np.where(total > 0.0, left / np.maximum(total, 1e-30), p)
-    at = np.arange(len(p))
-    bound = np.where(x >= 0, np.minimum(1.0, p[at, x] / np.maximum(q[at, x], 1e-30)), 0.0)[:, None]
-    until = np.minimum(np.cumsum(left, axis=1), 1.0)
-    return np.maximum(until, bound) - np.maximum(until - left, bound)
+        wrong = ~same(np.arange(len(left)), case.logits / t)
+        words = next((name for name, values in told.items() if wrong.any() and same(np.flatnonzero(wrong), values).all()), "")
+    where = next((regime.words for regime in regimes_of(case.params, np.arange(len(left)), len(left)) if (regime.here == wrong).all()), "")
+    return f"{words} in {where}" if words and where else words

@@ -38,6 +38,8 @@ class SampleRun:
         self.samples: list[np.ndarray] = []
         self.groups: list[np.ndarray] = []
         self.seeds: list[np.ndarray] = []
+        self.before: SampleCase | None = None  # of which so many calls were made before this case's
+        self.calls_before = 0
 
     @property
     def n(self) -> int:

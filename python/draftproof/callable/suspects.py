@@ -17,9 +17,9 @@ SEEDS = {"families": "seeds that agree in low, high or folded bits", "high_bits"
          "large": "consecutive seeds beyond 2^40", "double": "consecutive seeds beyond 2^53", "signed": "seeds from 2^63 on"}
 
 
-def suspect_of(case: Any, judgement: Judgement, rule: str = "") -> str:
-    """case: shrunk. rule: the wrong rule that explains what came, or ''. That, and the features without which it did not fail."""
-    needs = _needs(case, judgement, rule)
+def suspect_of(case: Any, judgement: Judgement, rule: str = "", is_lone: bool = False) -> str:
+    """case: shrunk; is_lone: before that too a call had one row or request. rule: the wrong rule that explains what came, or ''. That, and the features without which it did not fail."""
+    needs = ", ".join([*filter(None, [_needs(case, judgement, rule)]), *(["a batch of one"] if is_lone else [])])
     if not rule:
         return needs
     return f"{rule} ({needs})" if needs else rule

@@ -1,0 +1,469 @@
+"""Rules of verifiers that would give what came (hypotheses.py): chain verification (Leviathan et al. 2023, algorithm 1) with
+one thing wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from .._core import Error
+from .hypotheses import (
+    ELEMENTS,
+    Account,
+    Given,
+    Params,
+    Regime,
+    Rules,
+    always_of,
+    log_of,
+    neighbours,
+    probabilities,
+    regimes_of,
+    repeats_of,
+    tiny_of,
+    undivided,
+    window,
+    wrong_rows,
+)
+from .sample_cases import OFF
+from .verify_judge import VerifyRun
+from .verify_sweep import Steps, StepsCase, StepsRun, steps_of
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rule:
+    """p: target's rows [N, V], of accepting, of residuals, of bonus tokens; q: drafts' [N, V] (rows of bonus tokens are 0)."""
+
+    accept: np.ndarray
+    recover: np.ndarray
+    bonus: np.ndarray
+    q: np.ndarray
+    ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, q: np.minimum(1.0, p / np.maximum(q, 1e-30))
+    residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda p, q, _x: np.maximum(p - q, 0.0)
+    of_draft: bool = False  # `residual` looks at the draft x
+    p_place: Callable[[np.ndarray], np.ndarray] | None = None  # of a recovered token, by its own place
+    q_place: Callable[[np.ndarray], np.ndarray] | None = None
+    bonus_has_coin: bool = False  # of the last draft
+    sure_at_end: bool = False  # the last draft
+    sure_from: int = 1 << 30
+    period: int = 0  # coins of drafts so many apart are one; 0: none are
+    never_from: int = 1 << 30  # of the drafts of a call
+    bits_of_ids: int = 62  # by which drafts are looked up
+    q_of_last_call: bool = False
+
+
+class Told:
+    """Log probabilities of steps under rules."""
+
+    def __init__(self, steps: Steps, vocab_size: int, batch: int) -> None:
+        self.steps, self.size, self.batch = steps, vocab_size, batch
+        n, width = steps.out.shape
+        self.place = np.arange(width)[None, :]
+        everything = np.arange(n)
+        last = np.maximum(steps.count - 1, 0)
+        self.last = last
+        self.token = np.clip(steps.out[everything, last], 0, vocab_size - 1)
+        self.row = steps.row[everything, last]
+        self.is_bonus = (steps.count > steps.lens)
+        self.is_draft = self.place < steps.lens[:, None]
+        self.stood = self.is_draft & (self.place < last[:, None])
+        self.fell = self.is_draft & (self.place == last[:, None]) & ~self.is_bonus[:, None]
+        self.x = np.where(self.is_draft, np.clip(steps.drafts, 0, vocab_size - 1), 0)
+        before = (np.cumsum(steps.lens) - steps.lens)
+        self.of_call = (before - before[everything // batch * batch])[:, None] + self.place  # index of a draft among its call's
+
+    def __call__(self, rule: Rule) -> np.ndarray:
+        x = self.x & ((1 << rule.bits_of_ids) - 1)
+        q_row = np.concatenate([self.steps.row[:self.batch], self.steps.row[:-self.batch]]) if rule.q_of_last_call else self.steps.row
+        p, q = rule.accept[self.steps.row, x], rule.q[q_row, x]
+        chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
+        chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
+        if rule.period:  # a coin that was below the chances of the drafts so many before it
+            bound = np.ones(chance.shape)
+            for i in range(rule.period, chance.shape[1]):
+                bound[:, i] = np.minimum(bound[:, i - rule.period], chance[:, i - rule.period])
+            chance = np.minimum(chance, bound) / np.maximum(bound, 1e-30)
+        log_p = (np.where(self.stood, log_of(chance, self.size), 0.0) +
+                 np.where(self.fell, log_of(1.0 - chance, self.size), 0.0)).sum(axis=1)
+        by_pairs = rule.of_draft or rule.q_of_last_call or rule.p_place is not None or rule.q_place is not None
+        recovered = self._of_pairs(rule, q_row) if by_pairs else self._of_rows(rule)
+        bonus = rule.bonus[self.row, self.token]
+        if rule.bonus_has_coin:  # it lies below the chance of the last draft
+            if rule.bonus.size > ELEMENTS:
+                raise Error("too many rows")
+            until = np.cumsum(rule.bonus, axis=1)[self.row, self.token]
+            below = chance[np.arange(len(chance)), np.maximum(self.steps.lens - 1, 0)]
+            below = np.where(self.steps.lens > 0, np.clip(below, 1e-30, 1.0), 1.0)
+            bonus = np.maximum(np.minimum(until, below) - np.minimum(until - bonus, below), 0.0) / below
+        drawn = np.where(self.is_bonus, bonus, recovered)
+        return log_p + log_of(drawn, self.size)
+
+    def _of_rows(self, rule: Rule) -> np.ndarray:
+        left = rule.residual(rule.recover, rule.q, self.x)
+        total = left.sum(axis=1)
+        here = left[self.row, self.token] / np.maximum(total, 1e-30)[self.row]
+        return np.where(total[self.row] > 1e-12, here, rule.recover[self.row, self.token])
+
+    def _of_pairs(self, rule: Rule, q_row: np.ndarray) -> np.ndarray:
+        """Of rows with the draft that fell, each once."""
+        fallen = np.flatnonzero(~self.is_bonus)
+        last = self.last[fallen]
+        p_last, q_last = (last if place is None else np.clip(place(last), 0, self.steps.lens[fallen]) for place in (rule.p_place, rule.q_place))
+        if rule.q_place is not None:
+            q_last = np.minimum(q_last, self.steps.lens[fallen] - 1)
+        keys, of = np.unique(np.stack([self.steps.row[fallen, p_last], q_row[fallen, q_last], self.x[fallen, last]]), axis=1,
+                             return_inverse=True)
+        if keys.shape[1] * self.size > 4 * ELEMENTS:
+            raise Error("too many drafts")
+        left = rule.residual(rule.recover[keys[0]], rule.q[keys[1]], keys[2])
+        total = left.sum(axis=1, keepdims=True)
+        left = np.where(total > 1e-12, left / np.maximum(total, 1e-30), rule.recover[keys[0]])
+        out = np.zeros(len(self.row))
+        out[fallen] = left[of.ravel(), self.token[fallen]]
+        return out
+
+
+def account_of_steps(run: StepsRun | VerifyRun, around: int) -> Account | None:
+    return _of_steps(run, around) if isinstance(run, StepsRun) else _of_strings(run)
+
+
+def _first_steps(steps: Steps, most: int) -> Steps:
+    return Steps(*(value[:most] for value in dataclasses.astuple(steps)))
+
+
+def _is_readable(steps: Steps, vocab_size: int) -> bool:
+    return bool(((steps.count > 0) & (steps.out < vocab_size).all(axis=1)).all())
+
+
+def _of_steps(run: StepsRun, around: int) -> Account | None:
+    case, steps = run.case, steps_of(run)
+    steps = _first_steps(steps, max(case.batch, ELEMENTS // max(1, steps.out.shape[1]) // case.batch * case.batch))
+    if not _is_readable(steps, case.vocab_size):
+        return None
+    fixed = case.fixed is not None or case.one_hot or case.drafts is None
+    if fixed and len({tuple(row) for row in steps.drafts[:4 * case.batch:case.batch]}) > 1:
+        return None  # one-hot drafts that change from call to call
+    # Of many requests those around one that failed.
+    most = max(1, 2 * ELEMENTS // (case.vocab_size * (int(case.lens.max(initial=0)) + 1)))
+    chosen, place = np.arange(case.batch), np.arange(len(steps.out)) % case.batch
+    if case.target.size > 2 * ELEMENTS:
+        chosen = window(around, case.batch, most)
+        here = np.isin(place, chosen)
+        first = int(np.flatnonzero(case.of_row == chosen[0])[0])
+        case = case.take(chosen)
+        steps = Steps(*(value[here] for value in dataclasses.astuple(steps)))
+        steps.row = steps.row - first
+        place = place[here]
+    told = Told(steps, case.vocab_size, case.batch)
+    of_row, count = case.of_row, len(case.target)
+    is_bonus = np.arange(count) == np.repeat(np.cumsum(case.lens + 1) - 1, case.lens + 1)
+    q = np.zeros(case.target.shape)
+    if fixed:
+        q[steps.row[:case.batch][told.is_draft[:case.batch]], told.x[:case.batch][told.is_draft[:case.batch]]] = 1.0
+    else:
+        q[~is_bonus] = case.drafts
+    params = {name: value[of_row] for name, value in case.params.items()}
+    p = _table(Given(case.target, params))
+    sound = told(Rule(p, p, p, q))
+    shown = {name: value[place - chosen[0]] for name, value in case.params.items()}
+    first_regimes = [("requests without drafts", steps.lens == 0), *((f"requests of {bound} drafts or more", steps.lens >= bound)
+                                                                   for bound in (1, 2, 3, 5, 9, 17))]
+    fallen = [Regime("requests whose last draft falls", (steps.lens > 0) & (steps.count == steps.lens), True),
+              Regime("requests whose first draft falls", (steps.lens > 0) & (steps.count == 1), True)]
+
+    def rules() -> Rules:
+        given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
+        for name, rule in (*_wrong_places(given, case, of_row), *_wrong_rules(given), *_wrong_parameters(given, case, of_row)):
+            yield name, lambda rule=rule: told(rule())
+
+    tiny = tiny_of(case.vocab_size)
+    return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size, always_of(case.params),
+                   lambda: repeats_of(p, steps.row[:, 0], steps.out[:, 0], case.batch))
+
+
+def _of_strings(run: VerifyRun) -> Account | None:
+    """Rows depend on the tokens before: each once, whatever request has it, so that rules of other requests' rows have no place."""
+    case = run.case
+    if case.drafter is None or case.endpoints:
+        return None
+    out, drafts = np.concatenate(run.outputs), np.concatenate(run.drafts)
+    width = out.shape[1]
+    drafts = np.concatenate([drafts, np.full((len(drafts), 1), -1, drafts.dtype)], axis=1)
+    begin, tables = np.cumsum([0, *(len(table) for table in case.target)]), np.concatenate(case.target)
+    row = np.stack([begin[min(d, case.order)] + case.row_index(np.maximum(drafts[:, :d], 0)) for d in range(width)], axis=1)
+    steps = Steps(out, drafts, np.tile(run.lens(), run.calls), np.cumprod(out != -1, axis=1).sum(axis=1), row)
+    steps = _first_steps(steps, max(case.batch, ELEMENTS // width // case.batch * case.batch))
+    if not _is_readable(steps, case.vocab_size):
+        return None
+    told = Told(steps, case.vocab_size, case.batch)
+    q = np.concatenate([case.at_depth(case.drafter, d) for d in range(len(case.target))]).astype(np.float64)
+    params = {name: np.repeat(value, len(tables)) for name, value in case.params.items()}
+    p = _table(Given(tables, params))
+
+    def rules() -> Rules:
+        given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
+        if len(out) * case.vocab_size <= ELEMENTS:
+            yield "q is that of the last call", lambda: told(Rule(p, p, p, q, q_of_last_call=True))
+        for name, rule in (*_wrong_rules(given), *_wrong_parameters(given, None, np.zeros(len(p), np.int64))):
+            yield name, lambda rule=rule: told(rule())
+
+    sound = told(Rule(p, p, p, q))
+    return Account(sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))], tables.size, always_of(case.params))
+
+
+def _table(given: Given) -> np.ndarray:
+    return probabilities(given).astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Rows:
+    """target: logits [N, V], of drafts and of bonus tokens; params: [N]; p, q: their probabilities; drafts_max: of a request."""
+
+    target: np.ndarray
+    params: Params
+    p: np.ndarray
+    q: np.ndarray
+    is_bonus: np.ndarray
+    drafts_max: int
+
+    def rule(self, **changed: Any) -> Rule:
+        return Rule(**{"accept": self.p, "recover": self.p, "bonus": self.p, "q": self.q, **changed})
+
+    def with_params(self, **changed: np.ndarray) -> np.ndarray:
+        return _table(Given(self.target, {**self.params, **{name: np.asarray(value, self.params[name].dtype) for name, value in changed.items()}}))
+
+    def off(self, *names: str) -> dict[str, np.ndarray]:
+        return {name: np.full_like(value, OFF[name]) for name, value in self.params.items() if name in names}
+
+
+#: A rule is made when it is tried.
+Rulings = Iterator[tuple[str, Callable[[], Rule]]]
+
+
+def _wrong_rules(given: _Rows) -> Rulings:
+    """Rules that read each row where it should be read."""
+    rule, p, q, size = given.rule, given.p, given.q, given.p.shape[1]
+    bare = given.off("top_k", "top_p", "min_p")
+
+    @functools.cache
+    def unfiltered() -> np.ndarray:
+        return given.with_params(**bare)
+
+    def residual(name: str, left: Callable[..., np.ndarray], **more: Any) -> tuple[str, Callable[[], Rule]]:
+        return name, lambda: rule(residual=left, **more)
+
+    def ratio(name: str, of: Callable[..., np.ndarray], **more: Any) -> tuple[str, Callable[[], Rule]]:
+        return name, lambda: rule(ratio=of, **more)
+
+    yield residual("recovered tokens are drawn from the target's row, not from the residual", lambda rows, _q, _x: rows)
+    for words, place in (("the next row", lambda i: i + 1), ("the row before", lambda i: i - 1), ("the first row", lambda i: i * 0)):
+        yield f"residuals are of {words}", lambda place=place: rule(p_place=place, q_place=place)
+        yield f"residuals are of p of {words}", lambda place=place: rule(p_place=place)
+        yield f"residuals are of q of {words}", lambda place=place: rule(q_place=place)
+        yield residual(f"recovered tokens are drawn from p of {words}", lambda rows, _q, _x: rows, p_place=place)
+    yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
+    yield residual("of the residual only the rejected draft is taken out", _without_draft, of_draft=True)
+    yield residual("recovered tokens are drawn from the draft's row", lambda _rows, drafts, _x: drafts)
+    yield residual("recovered tokens are drawn with the coin that rejected", _with_the_coin, of_draft=True)
+    yield residual("recovered tokens are the likeliest of the residual", lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
+    yield residual("recovered tokens are the likeliest of the target", lambda rows, _q, _x: _likeliest(rows))
+    for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest)):
+        yield residual(f"the residual is not divided by its sum: the rest falls to its {words} token",
+                       lambda rows, drafts, _x, rest=rest: _with_rest(np.maximum(rows - drafts, 0.0), rest))
+    for share in (0.5, 0.8, 0.9, 0.95):
+        yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
+                       lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
+    for bound in (0.01, 0.05, 0.1):
+        yield residual(f"a residual whose sum is below {bound:g} is taken for empty",
+                       lambda rows, drafts, _x, bound=bound: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows))
+    for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < size]:
+        yield residual(f"residuals end at {bound:,} tokens", lambda rows, drafts, _x, bound=bound: np.where(
+            np.arange(rows.shape[1]) < bound, np.maximum(rows - drafts, 0.0), 0.0))
+    yield "residuals are of the unfiltered row", lambda: rule(recover=unfiltered())
+    yield "the bonus token is of the unfiltered row", lambda: rule(bonus=unfiltered())
+    if (given.params["temperature"] != 1.0).any():
+        warm = np.where(given.params["temperature"] > 0.0, 1.0, 0.0)
+        yield "the bonus token is drawn at temperature 1", lambda: rule(bonus=given.with_params(temperature=warm))
+        yield "residuals are of the row at temperature 1", lambda: rule(recover=given.with_params(temperature=warm))
+        yield "drafts are judged by the row at temperature 1", lambda: rule(accept=given.with_params(temperature=warm))
+        yield "q is tempered as the target is", lambda: rule(q=_tempered(q, given.params["temperature"]))
+    if (given.params["temperature"] == 0.0).any():
+        yield "drafts of greedy requests are judged by chance", lambda: rule(
+            accept=given.with_params(temperature=np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])))
+    if bare and any((given.params[name] != value).any() for name, value in bare.items()):
+        whole = functools.cache(lambda: undivided(given.target, given.params).astype(np.float64))
+        yield "the target is not divided by what its filters keep", lambda: rule(accept=whole(), recover=whole())
+    yield "the bonus token is the likeliest one", lambda: rule(bonus=_likeliest(p))
+    yield "drafts are judged by the unfiltered row", lambda: rule(accept=unfiltered())
+    yield ratio("q is taken for 1", lambda rows, _: rows, residual=_without_draft, of_draft=True)
+    yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
+                                                                         residual=lambda rows, _q, _x: rows)
+    yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
+    if 1 << 15 < size:
+        for bits in (15, 16):
+            yield f"drafts are looked up by ids of {bits} bits", lambda bits=bits: rule(bits_of_ids=bits)
+    yield "q is taken for uniform", lambda: rule(q=np.where(given.is_bonus[:, None], 0.0, np.full_like(q, 1.0 / size)))
+    yield ratio("no draft is accepted", lambda rows, _: np.zeros_like(rows))
+    yield "the last draft of a request is accepted", lambda: rule(sure_at_end=True)
+    yield ratio("every draft is accepted", lambda rows, _: np.ones_like(rows))
+    for bound in (0.01, 0.05, 0.1):
+        yield ratio(f"a draft is accepted with {bound:g} at least",
+                    lambda rows, drafts, bound=bound: np.clip(rows / np.maximum(drafts, 1e-30), bound, 1.0))
+    for bound in (1e-4, 1e-3, 1e-2):
+        yield ratio(f"drafts of q below {bound:g} are accepted", lambda rows, drafts, bound=bound: np.where(
+            drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
+    yield "the bonus token is drawn with the coin of the last draft", lambda: rule(bonus_has_coin=True)
+    for bound in (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32):
+        if bound < given.drafts_max:
+            yield f"all drafts from place {bound} on are accepted", lambda bound=bound: rule(sure_from=bound)
+    for period in (1, 2, 4, 8, 16, 32):
+        if period < given.drafts_max:
+            yield (f"coins repeat every {period} drafts" if period > 1 else "one coin judges all drafts of a request",
+                   lambda period=period: rule(period=period))
+    for bits in (8, 10, 12):
+        yield ratio(f"coins have {bits} bits", lambda rows, drafts, bits=bits: np.ceil(np.minimum(
+            1.0, rows / np.maximum(drafts, 1e-30)) * 2.0 ** bits) * 2.0 ** -bits)
+    yield ratio("drafts are accepted where p / q is above 1 / 2", lambda rows, drafts: (rows > 0.5 * drafts).astype(float))
+    for more in (1e-3, 1e-2):
+        yield ratio(f"drafts of small probability are accepted too seldom, as with p / (q + {more:g})",
+                    lambda rows, drafts, more=more: np.minimum(1.0, rows / (drafts + more)))
+    for more in (1e-4, 1e-3, 1e-2):
+        yield ratio(f"drafts of small probability are accepted too often, as with p + {more:g}",
+                    lambda rows, drafts, more=more: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30)))
+    for factor in (0.5, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 2.0):
+        words = "too often" if factor > 1.0 else "too seldom"
+        yield ratio(f"drafts are accepted {words}, as with {factor:g} p / q",
+                    lambda rows, drafts, factor=factor: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30)))
+    yield ratio("drafts are judged as if q were 1", lambda rows, _: rows)
+
+
+def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
+    """Rules that read a row where another should be read."""
+    rule, p, q = given.rule, given.p, given.q
+    at = np.arange(len(p))
+    first_of = np.cumsum(case.lens + 1) - (case.lens + 1)
+    first = first_of[of_row]
+    before, after = np.maximum(at - 1, first), np.where(given.is_bonus, at, at + 1)  # of rows
+    yield "the bonus token is of the row before", lambda: rule(bonus=p[before])
+    yield "the bonus token is of the first row", lambda: rule(bonus=p[first])
+    bonus = np.flatnonzero(given.is_bonus)
+    if case.batch > 1:
+        yield "the bonus token is of the next request", lambda: rule(bonus=p[np.roll(bonus, -1)][of_row])
+        yield "the bonus token is of the request before", lambda: rule(bonus=p[np.roll(bonus, 1)][of_row])
+        for words, whose in (("before", -1), ("after", 1)):
+            other = np.clip(of_row + whose, 0, case.batch - 1)
+            moved = first_of[other] + np.minimum(at - first, case.lens[other])
+            yield f"rows are those of the request {words}", lambda moved=moved: rule(accept=p[moved], recover=p[moved], bonus=p[moved])
+        for words, shift in (("late", 1), ("early", -1)):
+            moved = np.clip(at + shift, 0, len(at) - 1)
+            yield f"rows are read one too {words}", lambda moved=moved: rule(accept=p[moved], recover=p[moved], bonus=p[moved])
+    if (case.lens == 0).any():  # a request without drafts is taken to have no row, or one more
+        empty = np.cumsum(case.lens == 0) - (case.lens == 0)
+        for words, by in (("late", empty), ("early", -empty), ("late, once", empty > 0), ("early, once", -(empty > 0).astype(int))):
+            moved = np.clip(at + by[of_row], 0, len(at) - 1)
+            yield f"rows behind a request without drafts are read one too {words}", lambda moved=moved: rule(
+                accept=p[moved], recover=p[moved], bonus=p[moved])
+    yield "drafts are judged by the row before", lambda: rule(accept=p[before])
+    yield "drafts are judged by the next row", lambda: rule(accept=p[after])
+    for words, shift in (("next", -1), ("last", 1)):
+        moved_q = q.copy()
+        moved_q[~given.is_bonus] = np.roll(q[~given.is_bonus], shift, axis=0)
+        yield f"q is that of the {words} draft", lambda moved_q=moved_q: rule(q=moved_q)
+    for bound in (32, 64, 128, 256, 512, 1024):
+        if bound < case.lens.sum():
+            yield f"drafts from the {bound:,}th of a call on are rejected", lambda bound=bound: rule(never_from=bound)
+    for bound in (7, 8, 15, 16, 31, 32):
+        if bound < given.drafts_max:
+            capped = np.minimum(at, first + bound)
+            yield f"rows beyond place {bound} are that of place {bound}", lambda capped=capped: rule(
+                accept=p[capped], recover=p[capped], bonus=p[capped])
+
+
+def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray) -> Rulings:
+    """case: whose requests' parameters may be mixed; None: there is one set."""
+    by_row: dict[str, np.ndarray] = {}
+    if case is not None and case.batch > 1:
+        others = neighbours(case.batch)
+        width, at = int(case.lens.max(initial=0)) + 1, np.arange(len(given.p))
+        by_row = {words.replace("one", "request"): where[of_row] for words, where in others.items()}
+        by_row["read by row, not by request"] = np.minimum(at, case.batch - 1)
+        by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, case.batch - 1)
+        by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
+    every = given.params if case is None else case.params
+    for name, wrong in wrong_rows(given.target, given.params, by_row, every):
+
+        def rule(wrong: Given = wrong) -> Rule:
+            rows = _table(wrong)
+            return given.rule(accept=rows, recover=rows, bonus=rows)
+
+        yield name, rule
+
+
+def _without_draft(rows: np.ndarray, _: np.ndarray, x: np.ndarray) -> np.ndarray:
+    left = rows.copy()
+    left[np.arange(len(left)), x] = 0.0
+    return left
+
+
+def _last(left: np.ndarray) -> np.ndarray:
+    """[N, V] 1 at the last token of positive mass."""
+    out = np.zeros_like(left)
+    out[np.arange(len(left)), left.shape[1] - 1 - (left[:, ::-1] > 0.0).argmax(axis=1)] = 1.0
+    return out
+
+
+def _first(left: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(left)
+    out[:, 0] = 1.0
+    return out
+
+
+def _with_rest(left: np.ndarray, rest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    return left + np.maximum(1.0 - left.sum(axis=1, keepdims=True), 0.0) * rest(left)
+
+
+def _top(left: np.ndarray, share: float) -> np.ndarray:
+    if left.size > ELEMENTS:
+        raise Error("too many rows")
+    falling = np.sort(left, axis=1)[:, ::-1]
+    total = np.cumsum(falling, axis=1)
+    last = np.minimum((total < share * total[:, -1:]).sum(axis=1), left.shape[1] - 1)
+    return np.where(left >= falling[np.arange(len(left)), last][:, None], left, 0.0)
+
+
+def _tempered(q: np.ndarray, temperature: np.ndarray) -> np.ndarray:
+    t = np.where(temperature > 0.0, temperature, 1.0).astype(np.float64)[:, None]
+    with np.errstate(divide="ignore", under="ignore"):
+        w = np.where(q > 0.0, np.exp((np.log(np.maximum(q, 1e-300)) - np.log(np.maximum(q.max(axis=1, keepdims=True), 1e-300))) / t), 0.0)
+    total = w.sum(axis=1, keepdims=True)
+    return np.where(temperature[:, None] > 0.0, np.divide(w, total, out=np.zeros_like(w), where=total > 0.0), q)
+
+
+def _cut(q: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    cut = np.where(kept, q, 0.0)
+    total = cut.sum(axis=1, keepdims=True)
+    return np.where(total > 0.0, cut / np.maximum(total, 1e-30), q)
+
+
+def _unless_below(left: np.ndarray, bound: float, otherwise: np.ndarray) -> np.ndarray:
+    return np.where(left.sum(axis=1, keepdims=True) >= bound, left, otherwise)
+
+
+def _likeliest(rows: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(rows)
+    out[np.arange(len(rows)), rows.argmax(axis=1)] = 1.0
+    return out
+
+
+def _with_the_coin(p: np.ndarray, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A coin that rejected lies above p / q of the draft x: the residual's part above it, in the order of ids."""
+    left = np.maximum(p - q, 0.0)
+    total = left.sum(axis=1, keepdims=True)
+    left = np.where(total > 0.0, left / np.maximum(total, 1e-30), p)
+    at = np.arange(len(p))
+    bound = np.minimum(1.0, p[at, x] / np.maximum(q[at, x], 1e-30))[:, None]
+    until = np.minimum(np.cumsum(left, axis=1), 1.0)
+    return np.maximum(until, bound) - np.maximum(until - left, bound)
