@@ -136,6 +136,14 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
     assert suspect in found.failures[0].suspect, found.failures[0].sentence
 
 
+@pytest.mark.parametrize("kind, fault, suspect", [
+    ("sample", "min_p is absolute", "min_p is absolute ("), ("verify", "the residual is not divided", "the residual is not divided by its sum"),
+    ("filter", "warm rows are not scaled", "temperature is not applied in rows with temperature 2")])
+def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
+    found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
+    assert found.failures[0].suspect.startswith(suspect), found.failures[0].sentence
+
+
 def judged(entry, callable_):
     run = run_of(Driver(callable_, 60.0), entry.make(), 0)
     run.draw(entry.n)

@@ -29,7 +29,7 @@ from .suspects import OF_NOISE
 #: A second one that explains the draws as well, to the last digit, is named too.
 STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 4.0
 #: Rules that stand for rare faults cost as much as a regime.
-ODD = ("place i", "by blocks of", "tokens at least", "one token more", "relative to", "in half precision", "bits")
+ODD = ("place i", "by blocks of", "tokens at least", "one token more", "relative to", "in half precision", "bits", "clamped")
 #: Hypotheses within so many nats of the best are tried on other cases, so many of them, on so many logits in all.
 WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
 #: Logits that a hypothesis is tried on, at most; of rules that sort them.
@@ -370,7 +370,7 @@ def _race_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
 
 def _inverse_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        ends = np.ceil(np.cumsum(_sound(logits, params), axis=1, dtype=np.float64) * 2.0 ** bits - 1e-6)
+        ends = np.minimum(np.ceil(np.cumsum(_sound(logits, params), axis=1, dtype=np.float64) * 2.0 ** bits - 1e-6), 2.0 ** bits)
         ends[:, -1] = 2.0 ** bits
         return np.diff(ends, axis=1, prepend=0.0) * 2.0 ** -bits
 
@@ -561,8 +561,6 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
     sound = log_p(own, own_row)
 
     def rules() -> Rules:
-        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
-        yield "all tokens that are not masked have one chance", lambda: log_p(Given(own.logits, own.params, _evenly), own_row)
         # A row stands once for each that its parameters may be mixed with.
         for words, at in (("", group), *others.items()):
             pairs, row = np.unique(np.stack([group, at]), axis=1, return_inverse=True)
@@ -581,6 +579,8 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
             if bound < case.vocab_size:
                 yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
                     _moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
+        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
+        yield "all tokens that are not masked have one chance", lambda: log_p(Given(own.logits, own.params, _evenly), own_row)
         far = (case.logits.max(axis=1) < case.logits.max() - 80.0) & (case.params["temperature"] > 0.0)
         if far.any():
             yield "the maximum that rows are taken against is the call's", lambda: np.where(

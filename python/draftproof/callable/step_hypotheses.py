@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -176,12 +177,12 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
 
     def rules() -> Rules:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
-        for name, rule in (*_wrong_places(given, case, of_row), *_wrong_rules(given), *_wrong_parameters(given, case, of_row)):
+        for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row)):
             yield name, lambda rule=rule: told(rule())
 
     tiny = tiny_of(case.vocab_size)
-    return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size, always_of(case.params),
-                   lambda: repeats_of(p, steps.row[:, 0], steps.out[:, 0], case.batch))
+    return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
+                   always_of(case.params), lambda: repeats_of(p, steps.row[:, 0], steps.out[:, 0], case.batch))
 
 
 def _of_strings(run: VerifyRun) -> Account | None:
@@ -207,7 +208,7 @@ def _of_strings(run: VerifyRun) -> Account | None:
         given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
         if len(out) * case.vocab_size <= ELEMENTS:
             yield "q is that of the last call", lambda: told(Rule(p, p, p, q, q_of_last_call=True))
-        for name, rule in (*_wrong_rules(given), *_wrong_parameters(given, None, np.zeros(len(p), np.int64))):
+        for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64))):
             yield name, lambda rule=rule: told(rule())
 
     sound = told(Rule(p, p, p, q))
@@ -260,8 +261,8 @@ def _wrong_rules(given: _Rows) -> Rulings:
 
     yield residual("recovered tokens are drawn from the target's row, not from the residual", lambda rows, _q, _x: rows)
     for words, place in (("the next row", lambda i: i + 1), ("the row before", lambda i: i - 1), ("the first row", lambda i: i * 0)):
-        yield f"residuals are of {words}", lambda place=place: rule(p_place=place, q_place=place)
         yield f"residuals are of p of {words}", lambda place=place: rule(p_place=place)
+        yield f"residuals are of {words}", lambda place=place: rule(p_place=place, q_place=place)
         yield f"residuals are of q of {words}", lambda place=place: rule(q_place=place)
         yield residual(f"recovered tokens are drawn from p of {words}", lambda rows, _q, _x: rows, p_place=place)
     yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
@@ -307,6 +308,10 @@ def _wrong_rules(given: _Rows) -> Rulings:
             yield f"drafts are looked up by ids of {bits} bits", lambda bits=bits: rule(bits_of_ids=bits)
     yield "q is taken for uniform", lambda: rule(q=np.where(given.is_bonus[:, None], 0.0, np.full_like(q, 1.0 / size)))
     yield ratio("no draft is accepted", lambda rows, _: np.zeros_like(rows))
+    for period in (1, 2, 4, 8, 16, 32):
+        if period < given.drafts_max:
+            yield (f"coins repeat every {period} drafts" if period > 1 else "one coin judges all drafts of a request",
+                   lambda period=period: rule(period=period))
     yield "the last draft of a request is accepted", lambda: rule(sure_at_end=True)
     yield ratio("every draft is accepted", lambda rows, _: np.ones_like(rows))
     for bound in (0.01, 0.05, 0.1):
@@ -319,10 +324,6 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for bound in (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32):
         if bound < given.drafts_max:
             yield f"all drafts from place {bound} on are accepted", lambda bound=bound: rule(sure_from=bound)
-    for period in (1, 2, 4, 8, 16, 32):
-        if period < given.drafts_max:
-            yield (f"coins repeat every {period} drafts" if period > 1 else "one coin judges all drafts of a request",
-                   lambda period=period: rule(period=period))
     for bits in (8, 10, 12):
         yield ratio(f"coins have {bits} bits", lambda rows, drafts, bits=bits: np.ceil(np.minimum(
             1.0, rows / np.maximum(drafts, 1e-30)) * 2.0 ** bits) * 2.0 ** -bits)
