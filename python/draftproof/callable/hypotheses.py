@@ -447,8 +447,8 @@ def wrong_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
             if every[name].min() < every[name].max():
                 yield f"{name} is the {words} of the call", changed(name, np.full_like(params[name], value))
         if name in ("top_p", "min_p"):
-            for words, rounded in (("half precision", _float16), ("bfloat16", _bfloat16), ("bfloat16", _truncated)):
-                yield f"{name} is of {words}", changed(name, rounded(params[name]))
+            for words, rounded in PRECISIONS:
+                yield f"{name} is {words}", changed(name, rounded(params[name]))
     for name in names:
         for factor in FACTORS[name]:
             value = params[name] * np.float32(factor)
@@ -470,12 +470,12 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         if name in names and size > 1:
             yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
     if set(names) - {"temperature"}:
-        yield "filters sort by logits of bfloat16", _with_own_filters(by=_bfloat16)
-        yield "filters sort by logits of bfloat16", _with_own_filters(by=_truncated)
+        for words, rounded in PRECISIONS:
+            yield f"filters sort by logits {words}", _with_own_filters(by=rounded)
         yield "what filters drop falls to the likeliest token", _rest_to_the_likeliest
         for to in (8, 16, 32, 64, 128, 256, 1024):
             if size % to:
-                yield "rows are padded with logits of 0", _padded(to)
+                yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
 
 
 def _wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
@@ -491,8 +491,8 @@ def _wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params]
 
 def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:
     finite = np.isfinite(logits)
-    for words, bounded in (("half precision", _float16), ("bfloat16", _bfloat16), ("bfloat16", _truncated)):
-        yield f"logits are of {words}", Given(np.where(finite, bounded(logits), logits), params)
+    for words, bounded in PRECISIONS:
+        yield f"logits are {words}", Given(np.where(finite, bounded(logits), logits), params)
     size = logits.shape[1]
     ends = {size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n}
     for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *ends}, reverse=True):
@@ -526,6 +526,10 @@ def _truncated(x: np.ndarray, half: int = 0) -> np.ndarray:
 
 def _bfloat16(x: np.ndarray) -> np.ndarray:
     return _truncated(x, 0x7FFF)
+
+
+#: What numbers may be rounded to.
+PRECISIONS = (("of half precision", _float16), ("of bfloat16", _bfloat16), ("cut to bfloat16", _truncated))
 
 
 def neighbours(count: int) -> dict[str, np.ndarray]:
