@@ -317,9 +317,6 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for bound in (0.01, 0.05, 0.1):
         yield ratio(f"a draft is accepted with {bound:g} at least",
                     lambda rows, drafts, bound=bound: np.clip(rows / np.maximum(drafts, 1e-30), bound, 1.0))
-    for bound in (1e-4, 1e-3, 1e-2):
-        yield ratio(f"drafts of q below {bound:g} are accepted", lambda rows, drafts, bound=bound: np.where(
-            drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
     yield "the bonus token is drawn with the coin of the last draft", lambda: rule(bonus_has_coin=True)
     for bound in (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32):
         if bound < given.drafts_max:
@@ -334,6 +331,9 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for more in (1e-4, 1e-3, 1e-2):
         yield ratio(f"drafts of small probability are accepted too often, as with p + {more:g}",
                     lambda rows, drafts, more=more: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30)))
+    for bound in (1e-4, 1e-3, 1e-2):
+        yield ratio(f"drafts of q below {bound:g} are accepted", lambda rows, drafts, bound=bound: np.where(
+            drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
     for factor in (0.5, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 2.0):
         words = "too often" if factor > 1.0 else "too seldom"
         yield ratio(f"drafts are accepted {words}, as with {factor:g} p / q",
