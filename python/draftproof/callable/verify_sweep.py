@@ -408,6 +408,10 @@ def _residuals(maker: Maker) -> None:
         maker.add(f"a lone request of {length} drafts", 128, [PLAIN], [length],
                   lambda length=length: (repeated([0.5, 0.5], length + 1), np.tile(np.array([1.0, 0.0], np.float32), (length, 1))), vocab_size=2)
     pair("strings of four tokens", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2048, 3)
+    # q is as it was drawn, whatever the target's temperature; the target is the same at both.
+    maker.add("a proposal of another shape at temperatures 0.25 and 4", 3072, [{"temperature": 0.25}, {"temperature": 4.0}] * 32, [1] * 64,
+              lambda: (repeated([0.3, 0.4, 0.3], 128) * np.repeat(np.tile(np.float32([0.25, 4.0]), 32), 2)[:, None],
+                       np.tile(np.float32([0.2, 0.3, 0.5]), (64, 1))), vocab_size=3)
 
     def falling() -> tuple[np.ndarray, np.ndarray]:
         """Other rows at each place: probable there, improbable before."""
