@@ -26,10 +26,11 @@ from .suspects import OF_NOISE
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
 #: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of this case alone one of all.
-#: A second one that explains the draws as well, to the last digit, is named too.
+#: Others that explain the draws as well, to the last digit, are named too, so many in all.
 STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 4.0
+AS_WELL = 3
 #: Rules that stand for rare faults cost as much as a regime.
-ODD = ("place i", "by blocks of", "tokens at least", "one token more", "relative to", "in half precision", "bits", "clamped")
+ODD = ("place i", "by blocks of", "one token more", "in half precision", "bits", "clamped")
 #: Hypotheses within so many nats of the best are tried on other cases, so many of them, on so many logits in all.
 WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
 #: Logits that a hypothesis is tried on, at most; of rules that sort them.
@@ -84,6 +85,8 @@ def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = ()) -> 
         return ""
     if judgement.name == "wrong_values":
         return _of_values(run)
+    if isinstance(run, FilterRun) and (value := _value_of_dropped(run)):
+        return f"dropped tokens are at {value:.6g}, not at -infinity"
     of_noise = judgement.name in OF_NOISE or judgement.name.startswith("correlation")
     account = account_of(run, judgement.group)
     return "" if account is None else _named(account, LEAST_OF_NOISE if of_noise else LEAST, elsewhere)
@@ -113,15 +116,15 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
     if repeats > max([least, *(candidate.nats for candidate in found)]) + (MORE if found else 0.0):
         return f"random numbers are those of {of}"
     gains = _gains(found, elsewhere) if len(found) > 1 else {}
-    best, words, as_well = -np.inf, "", ""
+    best, words = -np.inf, []
     for candidate in found:
         with_it, against = gains.get(candidate, (0.0, 0.0))
         nats = candidate.nats + with_it + max(against, -HERE_ALONE)
         if nats > best + MORE:
-            best, words, as_well = nats, candidate.words, ""
-        elif not as_well and not candidate.regime and candidate.name not in words and abs(nats - best) < 1e-9 * abs(best):
-            as_well = f", or {candidate.name}"
-    return words + as_well
+            best, words = nats, [candidate.words]
+        elif len(words) < AS_WELL and not candidate.regime and candidate.name not in words and abs(nats - best) < 1e-9 * abs(best):
+            words.append(candidate.name)
+    return ", or ".join(words)
 
 
 def _candidates(account: Account, least: float) -> Iterator[Candidate]:
@@ -213,6 +216,10 @@ def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.nda
     more: list[tuple[str, np.ndarray]] = []
     if impossible is not None and impossible.any() and (begin := int(place[impossible].min())) >= 16:
         more.append((f"places of the batch from {begin} on", place >= begin))
+    if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
+        for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
+            if (of % step == of[0] % step).all():
+                more.append((f"places {of[0] % step} of every {step}", place % step == of[0] % step))
     for words, here in (*first, *evidence.classes(params, place, batch), *more):
         if here.any() and not here.all():
             out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
@@ -266,9 +273,10 @@ def _divided(p: np.ndarray) -> np.ndarray:
 
 def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
                       min_p_of: Callable[[np.ndarray], np.ndarray] = lambda p: p[:, :1], more: int = 0,
-                      least: int = 1) -> Callable[[np.ndarray, Params], np.ndarray]:
+                      least: int = 1, is_never_off: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
     """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, the sum before each place;
-    min_p_of(p): what min-p is a share of; more: tokens that top-p keeps behind its last; least: that any filter keeps."""
+    min_p_of(p): what min-p is a share of; more: tokens that top-p keeps behind its last; least: that any filter keeps; is_never_off:
+    a top-p of 1 is compared with too."""
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         wide = logits.astype(np.float64)
@@ -282,7 +290,7 @@ def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by
         before = sums(p) if sums else np.cumsum(p, axis=1) - p
         top_p = params["top_p"][:, None]
         count = np.where((before < (top_p.astype(np.float16) if sums is _half_sums else top_p)) & (p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
-        keep &= (top_p >= 1.0) | (at < np.maximum(count + more, least))
+        keep &= ((top_p >= 1.0) & (not is_never_off)) | (at < np.maximum(count + more, least))
         if "min_p" in params:
             keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p)) | (at < least)
         out = np.zeros_like(p)
@@ -470,6 +478,7 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         if name in names and size > 1:
             yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
     if set(names) - {"temperature"}:
+        yield "top_p sums in half precision, also where it is off", _with_own_filters(_half_sums, is_never_off=True)
         for words, rounded in PRECISIONS:
             yield f"filters sort by logits {words}", _with_own_filters(by=rounded)
         yield "what filters drop falls to the likeliest token", _rest_to_the_likeliest
@@ -651,6 +660,15 @@ def window(around: int, count: int, most: int) -> np.ndarray:
     """Of `count` rows at most so many, next to each other, with one of them."""
     begin = min(max(0, around - most // 2), max(0, count - most))
     return np.arange(begin, min(count, begin + most))
+
+
+def _value_of_dropped(run: FilterRun) -> float:
+    """The one finite number below all that are kept that tokens which should be dropped have; 0.0: none."""
+    assert run.left is not None
+    dropped = probabilities(Given(run.case.logits, run.case.params)) == 0.0
+    values = np.unique(run.left[dropped & np.isfinite(run.case.logits)])
+    is_one = values.size == 1 and np.isfinite(values[0]) and values[0] < run.left[~dropped].min()
+    return float(values[0]) if is_one else 0.0
 
 
 def _of_values(run: FilterRun) -> str:

@@ -274,15 +274,15 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest)):
         yield residual(f"the residual is not divided by its sum: the rest falls to its {words} token",
                        lambda rows, drafts, _x, rest=rest: _with_rest(np.maximum(rows - drafts, 0.0), rest))
-    for share in (0.5, 0.8, 0.9, 0.95):
-        yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
-                       lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
     for bound in (0.01, 0.05, 0.1):
         yield residual(f"a residual whose sum is below {bound:g} is taken for empty",
                        lambda rows, drafts, _x, bound=bound: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows))
     for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < size]:
         yield residual(f"residuals end at {bound:,} tokens", lambda rows, drafts, _x, bound=bound: np.where(
             np.arange(rows.shape[1]) < bound, np.maximum(rows - drafts, 0.0), 0.0))
+    for share in (0.5, 0.8, 0.9, 0.95):
+        yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
+                       lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
     yield "residuals are of the unfiltered row", lambda: rule(recover=unfiltered())
     yield "the bonus token is of the unfiltered row", lambda: rule(bonus=unfiltered())
     if (given.params["temperature"] != 1.0).any():
@@ -429,10 +429,12 @@ def _with_rest(left: np.ndarray, rest: Callable[[np.ndarray], np.ndarray]) -> np
 def _top(left: np.ndarray, share: float) -> np.ndarray:
     if left.size > ELEMENTS:
         raise Error("too many rows")
-    falling = np.sort(left, axis=1)[:, ::-1]
-    total = np.cumsum(falling, axis=1)
-    last = np.minimum((total < share * total[:, -1:]).sum(axis=1), left.shape[1] - 1)
-    return np.where(left >= falling[np.arange(len(left)), last][:, None], left, 0.0)
+    order = np.argsort(-left, axis=1, kind="stable")
+    total = np.cumsum(np.take_along_axis(left, order, axis=1), axis=1)
+    keep = total - np.take_along_axis(left, order, axis=1) < share * total[:, -1:]
+    out = np.zeros_like(left)
+    np.put_along_axis(out, order, np.where(keep, np.take_along_axis(left, order, axis=1), 0.0), axis=1)
+    return out
 
 
 def _tempered(q: np.ndarray, temperature: np.ndarray) -> np.ndarray:
