@@ -1679,7 +1679,7 @@ class TopPOfTheResidual(Verifier):
         return out
 
 
-class ColdDraftsByArgmax(Verifier):
+class ColdDraftsByArgmax(MatchesTheArgmax):
     """Below a temperature of 0.6 a draft stands where it is the likeliest token, and falls elsewhere."""
 
     def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
@@ -1687,12 +1687,8 @@ class ColdDraftsByArgmax(Verifier):
         return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
 
     def verify(self, x, p, q, seed, b):
-        if not 0.0 < self.temperature[b] < 0.6:
-            return super().verify(x, p, q, seed, b)
-        for i, token in enumerate(x):
-            if p[i].argmax() != token:
-                return [*map(int, x[:i]), self.draw(p[i], seed, b, i)]
-        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+        self.matches = 0.0 < self.temperature[b] < 0.6
+        return super().verify(x, p, q, seed, b)
 
 
 #: Written when suspects were told apart by other cases, before anything was run, and run as they are.
