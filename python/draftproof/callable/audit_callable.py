@@ -34,8 +34,8 @@ SHRINK_TRIES = 24
 SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
-#: Entries of the sweep behind a failure that are drawn to tell suspects apart, and seconds of them.
-SUSPECT_ENTRIES, SUSPECT_SECONDS = 6, 3.0
+#: Entries of the sweep right behind a failure, and of all that follow, that are drawn to tell suspects apart; seconds of them.
+SUSPECT_NEXT, SUSPECT_LATER, SUSPECT_SECONDS = 4, 6, 4.0
 #: Larger cases of the sweep tell nothing of suspects.
 SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
@@ -146,17 +146,18 @@ class Auditor:
             pass  # the cases say what is wrong
         self.offered = ()
         self.before, self.calls_before = self._probe_case(), 1
-        if "min_p" not in self.driver.read and self._heeds_min_p():
+        if "min_p" not in self.driver.read and any(self._heeds_min_p(top_p) for top_p in (1.0, 0.95)):
             self.driver.read.add("min_p")
         return "min_p" in self.driver.read
 
-    def _heeds_min_p(self) -> bool:
-        """For a callable that copies its parameters before it looks: does min_p of 1 leave little but the likeliest token?"""
+    def _heeds_min_p(self, top_p: float) -> bool:
+        """For a callable that copies its parameters before it looks: does min_p of 1 leave little but the likeliest token? With a
+        top_p too: without other filters a callable may skip it."""
         case = self._probe_case()
         size = 16 * SMALLEST_BATCH
         logits = np.repeat((case.target if self.kind == "verify" else case.logits)[:1], size, axis=0)
         rows = {"target": logits, "lens": np.zeros(size, np.int64)} if self.kind == "verify" else {"logits": logits}
-        case = dataclasses.replace(case, params=params_of(size, temperature=1.0, top_k=0, top_p=1.0, min_p=1.0), **rows,
+        case = dataclasses.replace(case, params=params_of(size, temperature=1.0, top_k=0, top_p=top_p, min_p=1.0), **rows,
                                    **({"batch": size} if self.kind == "sample" else {}))
         run = run_of(self.driver, case, self.seed)
         try:
@@ -202,18 +203,28 @@ class Auditor:
         n = entry.n if self.kind != "filter" else case.logits.shape[0]
         return Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
 
-    def _elsewhere(self, following: list[Any]) -> Iterator[Any]:
-        """What tells suspects apart: the runs that passed, the last ones first, then some of the entries that follow."""
-        yield from reversed(self.seen)
-        for entry in following[:SUSPECT_ENTRIES]:
+    def _elsewhere(self, case: Any, following: list[Any]) -> Iterator[Any]:
+        """What tells suspects apart: some of the entries that follow, then the runs that passed, the last ones first."""
+        later = [entry for entry in following[SUSPECT_NEXT:] if not entry.has_rng]
+        later = [later[i] for i in np.unique(np.linspace(0, len(later) - 1, SUSPECT_LATER).astype(int))] if later else []
+        chosen = [*following[:SUSPECT_NEXT], *later]
+        if isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None):
+            chosen = [*[entry for entry in following if entry.is_bare][:SUSPECT_NEXT], *chosen]
+        before: Any = None
+        for entry in chosen:
             trial = self._trial(entry, 1.0, 0)
-            if trial is None:
+            if trial is None or size_of(trial.case) > SUSPECT_ELEMENTS // 4:
                 continue
+            if isinstance(trial.run, SampleRun) and before is not None:
+                trial.run.before, trial.run.calls_before = before.case, before.calls
             try:
-                trial.draw(trial.n_final, self.clock() + SUSPECT_SECONDS / SUSPECT_ENTRIES)
+                trial.draw(trial.n_final, self.clock() + SUSPECT_SECONDS / (SUSPECT_NEXT + SUSPECT_LATER))
             except (CallFailure, Error):
+                before = None
                 continue
+            before = trial.run
             yield trial.run
+        yield from reversed(self.seen)
 
     def sweep(self, entries: list[Any], share: float, again: int = 0) -> None:
         """Every regime once. share: of the level, for each entry; again: how often it was done before."""
@@ -342,7 +353,7 @@ class Auditor:
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
-        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement, self._elsewhere(list(following))),
+        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement, self._elsewhere(case, list(following))),
                              getattr(case, "batch", 0) == 1)
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(

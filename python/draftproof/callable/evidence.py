@@ -201,13 +201,15 @@ def mask_value(logits: np.ndarray, params: dict[str, np.ndarray], group: np.ndar
 
 @dataclasses.dataclass(frozen=True)
 class Bet:
-    """log_e: natural log of an e-value, or minus that of a p value; u: where it was made on uniform numbers; where: draws."""
+    """log_e: natural log of an e-value, or minus that of a p value; u: where it was made on uniform numbers; where: draws; suspect: what
+    it says of random numbers."""
 
     name: str
     sentence: str
     log_e: float
     where: np.ndarray
     distance: float | None = None
+    suspect: str = ""
 
 
 def best_bet(bets: list[Bet], alpha: float) -> Bet | None:
@@ -270,7 +272,8 @@ def bets_on_flat(token: np.ndarray, size: int, likely: tuple[int, ...]) -> Itera
     for bits in (1, 2, 3, 5, 8):
         if size % (1 << bits) == 0 and size > 1 << bits:
             counts = np.bincount(token % (1 << bits), minlength=1 << bits)
-            yield Bet("low_bits", f"the low {bits} bits of the token ids are not uniform", bins_log_e(counts), everything)
+            yield Bet("low_bits", f"the low {bits} bits of the token ids are not uniform", bins_log_e(counts), everything,
+                      suspect="random numbers have too few bits")
     n, split = len(token), np.random.default_rng(size).random(len(token))
     order = np.argsort(token, kind="stable")
     starts = np.flatnonzero(np.diff(token[order], prepend=-1))
@@ -288,11 +291,13 @@ def bets_on_flat(token: np.ndarray, size: int, likely: tuple[int, ...]) -> Itera
         stakes[lag - 1] += 0.5 / len(chosen)
     lag = int((logs + np.log(stakes)).argmax()) + 1
     yield Bet("repeats", f"{equal[lag]} of {n - lag} pairs of draws {lag} apart are equal, where {(n - lag) / size:.3g} are "
-              "expected: random numbers are used again", float(logs[lag - 1] + np.log(stakes[lag - 1])), everything, None)
+              "expected: random numbers are used again", float(logs[lag - 1] + np.log(stakes[lag - 1])), everything,
+              suspect=f"random numbers of draws {lag} apart are the same")
     for lag in chosen:
         for sign, word in ((-1, "differences"), (1, "sums")):
             mixed = (token[lag:] + sign * token[:-lag]) % size + split[lag:]
-            yield Bet("correlation", f"{word} of draws {lag} apart are not uniform", uniform_log_e(mixed / size), everything[lag:])
+            yield Bet("correlation", f"{word} of draws {lag} apart are not uniform", uniform_log_e(mixed / size), everything[lag:],
+                      suspect=f"random numbers of draws {lag} apart depend on each other")
 
 
 def bet_on_places(drawn: np.ndarray, size: int, batch: int) -> Bet:
@@ -308,7 +313,7 @@ def bet_on_places(drawn: np.ndarray, size: int, batch: int) -> Bet:
                 pair, p = (a, b), min(1.0, max(batch * batch * float(size) ** -calls, 1e-300))
         seen[places[:, b].tobytes()] = b
     return Bet("correlation_places", f"requests {pair[0]} and {pair[1]} of the batch draw alike in all of {calls} calls", -float(np.log(p)),
-               np.array([pair[1]]))
+               np.array([pair[1]]), suspect=f"random numbers of places {pair[0]} and {pair[1]} of the batch are the same")
 
 
 def bets_on_coins(fell: np.ndarray) -> Iterator[Bet]:
@@ -327,4 +332,4 @@ def bets_on_coins(fell: np.ndarray) -> Iterator[Bet]:
     e = logs.max(axis=0) - np.log(len(ODDS)) + np.log(stakes)
     best = int(e.argmax())
     yield Bet("correlation_coins", f"the coins of drafts {lags[best]} requests apart fell alike in {equal[best]:.0f} of {pairs[best]} pairs",
-              float(e[best]), np.arange(lags[best], n))
+              float(e[best]), np.arange(lags[best], n), suspect=f"coins of requests {lags[best]} apart are the same")

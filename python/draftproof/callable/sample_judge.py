@@ -15,7 +15,8 @@ from .sample_cases import OFF, SampleCase
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """biased: what was found (test and sentence); detectable: the distance that would have been."""
+    """biased: what was found (test and sentence); detectable: the distance that would have been; suspect: what the test says of random
+    numbers."""
 
     biased: bool
     name: str
@@ -24,6 +25,7 @@ class Judgement:
     distance: float | None
     detectable: float | None
     group: int = 0
+    suspect: str = ""
 
 
 class SampleRun:
@@ -125,7 +127,7 @@ class SampleRun:
         if best is None:
             return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, None)
         return Judgement(True, best.name, best.sentence, self.n, best.distance, None,
-                         int(group[open_][best.where[0]]) if best.name not in ("repeats", "correlation_places") else 0)
+                         int(group[open_][best.where[0]]) if best.name not in ("repeats", "correlation_places") else 0, best.suspect)
 
     def _impossible(self, wrong: np.ndarray, group: np.ndarray, token: np.ndarray, inside: np.ndarray) -> Judgement:
         case, first = self.case, wrong[0]

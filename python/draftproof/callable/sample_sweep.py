@@ -171,6 +171,13 @@ def just_beside(name: str) -> tuple[list[dict[str, float]], np.ndarray]:
     return combos, np.array(out, np.float32)
 
 
+def min_p_beside() -> tuple[list[dict[str, float]], np.ndarray]:
+    """Combinations of min_p with another filter [2], and rows [2, 43]: a token is just above min_p's bound, one just below it, and
+    neither is where the bound or the tokens are those of the row before the other filter cut it."""
+    row = np.log(np.array([0.4, 0.14, 0.1] + [0.36 / 40] * 40))
+    return [{"top_p": 0.75, "min_p": 0.3}, {"top_k": 3, "min_p": 0.3}], np.stack([row, np.roll(row, 20)]).astype(np.float32)
+
+
 def at_edges(vocab_size: int, seed: int) -> np.ndarray:
     """[V]: the mass is at the ids where tiles, words and types end, and on the last one."""
     edges = [0, 1, vocab_size - 2, *(2 ** i + d for i in range(5, 19) for d in (-1, 0)), vocab_size // 32 * 32 - 1]
@@ -236,6 +243,9 @@ def _filters(maker: Maker) -> None:
             maker.probes(f"min_p {m:g}", 256, size, [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}],
                          64 if size < 1000 else 24)
     if maker.with_min_p:
+        combos, beside = min_p_beside()
+        maker.add("min_p beside top_p and top_k", 256, lambda beside=beside: beside, 43, 32,
+                  **{name: [combo.get(name, OFF[name]) for combo in combos] for name in OFF})
         maker.probes("min_p 1e-06 of 262144", 48, 262_144, [{"min_p": 1e-6}], 4, is_late=True)  # a sixth of the mass is below it
     if maker.with_min_p:  # many tokens kept
         maker.add("min_p over 300 and 2000 tokens", 512, lambda: np.stack(

@@ -11,22 +11,18 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from .._core import Error
-from .hypotheses import (
-    ELEMENTS,
-    Account,
+from .hypotheses import ELEMENTS, Account, Regime, Rules, always_of, log_of, regimes_of, tiny_of, window
+from .noise_hypotheses import lost_of_seeds, repeats_of
+from .row_hypotheses import (
+    PRECISIONS,
     Given,
     Params,
-    Regime,
-    Rules,
-    always_of,
-    log_of,
+    mixed_rows,
     neighbours,
     probabilities,
-    regimes_of,
-    repeats_of,
-    tiny_of,
+    rank_among_random,
+    sums_rounded,
     undivided,
-    window,
     wrong_rows,
 )
 from .sample_cases import OFF
@@ -145,20 +141,21 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
     if not _is_readable(steps, case.vocab_size):
         return None
     fixed = case.fixed is not None or case.one_hot or case.drafts is None
-    if fixed and len({tuple(row) for row in steps.drafts[:4 * case.batch:case.batch]}) > 1:
-        return None  # one-hot drafts that change from call to call
+    batch = case.batch
+    if fixed and case.fixed is None and case.drafts is not None and len(case.drafts):
+        case, steps = _unrolled(case, steps)
     # Of many requests those around one that failed.
     most = max(1, 2 * ELEMENTS // (case.vocab_size * (int(case.lens.max(initial=0)) + 1)))
-    chosen, place = np.arange(case.batch), np.arange(len(steps.out)) % case.batch
+    chosen, place = np.arange(case.batch), np.arange(len(steps.out)) % batch
     if case.target.size > 2 * ELEMENTS:
         chosen = window(around, case.batch, most)
         here = np.isin(place, chosen)
         first = int(np.flatnonzero(case.of_row == chosen[0])[0])
-        case = case.take(chosen)
+        case, batch = case.take(chosen), len(chosen)
         steps = Steps(*(value[here] for value in dataclasses.astuple(steps)))
         steps.row = steps.row - first
         place = place[here]
-    told = Told(steps, case.vocab_size, case.batch)
+    told = Told(steps, case.vocab_size, batch)
     of_row, count = case.of_row, len(case.target)
     is_bonus = np.arange(count) == np.repeat(np.cumsum(case.lens + 1) - 1, case.lens + 1)
     q = np.zeros(case.target.shape)
@@ -177,12 +174,28 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
 
     def rules() -> Rules:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
-        for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row)):
+        for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
             yield name, lambda rule=rule: told(rule())
+
+    def lost() -> str:
+        seeds = np.concatenate([run.seeds_of(call) for call in range(len(steps.out) // batch)])
+        return lost_of_seeds(seeds, p, steps.row[:, 0], steps.out[:, 0])
 
     tiny = tiny_of(case.vocab_size)
     return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
-                   always_of(case.params), lambda: repeats_of(p, steps.row[:, 0], steps.out[:, 0], case.batch))
+                   [*always_of(case.params), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
+                   lambda: repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
+                   lambda: lost() if batch == run.case.batch else "")
+
+
+def _unrolled(case: StepsCase, steps: Steps) -> tuple[StepsCase, Steps]:
+    """Calls as one with the requests of all: certain drafts that differ from call to call are rows of their own."""
+    calls = max(1, min(len(steps.out) // case.batch, ELEMENTS // max(1, case.target.size)))
+    steps = _first_steps(steps, calls * case.batch)
+    steps.row = steps.row + np.repeat(np.arange(calls) * len(case.target), case.batch)[:, None]
+    whole = dataclasses.replace(case, target=np.tile(case.target, (calls, 1)), lens=np.tile(case.lens, calls),
+                                params={name: np.tile(value, calls) for name, value in case.params.items()})
+    return whole, steps
 
 
 def _of_strings(run: VerifyRun) -> Account | None:
@@ -208,7 +221,7 @@ def _of_strings(run: VerifyRun) -> Account | None:
         given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
         if len(out) * case.vocab_size <= ELEMENTS:
             yield "q is that of the last call", lambda: told(Rule(p, p, p, q, q_of_last_call=True))
-        for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64))):
+        for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64), 1)):
             yield name, lambda rule=rule: told(rule())
 
     sound = told(Rule(p, p, p, q))
@@ -271,15 +284,25 @@ def _wrong_rules(given: _Rows) -> Rulings:
     yield residual("recovered tokens are drawn with the coin that rejected", _with_the_coin, of_draft=True)
     yield residual("recovered tokens are the likeliest of the residual", lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
     yield residual("recovered tokens are the likeliest of the target", lambda rows, _q, _x: _likeliest(rows))
-    for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest)):
+    for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest), ("last id, not the last possible", _last_id)):
         yield residual(f"the residual is not divided by its sum: the rest falls to its {words} token",
                        lambda rows, drafts, _x, rest=rest: _with_rest(np.maximum(rows - drafts, 0.0), rest))
     for bound in (0.01, 0.05, 0.1):
         yield residual(f"a residual whose sum is below {bound:g} is taken for empty",
                        lambda rows, drafts, _x, bound=bound: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows))
     for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < size]:
-        yield residual(f"residuals end at {bound:,} tokens", lambda rows, drafts, _x, bound=bound: np.where(
-            np.arange(rows.shape[1]) < bound, np.maximum(rows - drafts, 0.0), 0.0))
+        begin = np.arange(size) < bound
+        yield residual(f"residuals end at {bound:,} tokens", lambda rows, drafts, _x, begin=begin: np.where(
+            begin, np.maximum(rows - drafts, 0.0), 0.0))
+        yield residual(f"residuals end at {bound:,} tokens, as rows do where they are empty", lambda rows, drafts, _x, begin=begin: _unless_below(
+            np.where(begin, np.maximum(rows - drafts, 0.0), 0.0), 1e-12, np.where(begin, rows, 0.0)))
+    for words, rounded in PRECISIONS[:2]:
+        def stored(left: np.ndarray, rounded: Callable[[np.ndarray], np.ndarray] = rounded) -> np.ndarray:
+            total = left.sum(axis=1, keepdims=True)
+            return sums_rounded(np.divide(left, total, out=np.zeros_like(left), where=total > 0.0), rounded)
+
+        yield residual(f"running sums are stored in {words.removeprefix('of ')}", lambda rows, drafts, _x, stored=stored: stored(
+            np.maximum(rows - drafts, 0.0)), bonus=stored(p))
     for share in (0.5, 0.8, 0.9, 0.95):
         yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
                        lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
@@ -292,8 +315,11 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield "drafts are judged by the row at temperature 1", lambda: rule(accept=given.with_params(temperature=warm))
         yield "q is tempered as the target is", lambda: rule(q=_tempered(q, given.params["temperature"]))
     if (given.params["temperature"] == 0.0).any():
+        drawn = np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])
+        yield "bonus tokens of greedy requests are drawn", lambda: rule(bonus=given.with_params(temperature=drawn))
+        yield "recovered tokens of greedy requests are drawn", lambda: rule(recover=given.with_params(temperature=drawn))
         yield "drafts of greedy requests are judged by chance", lambda: rule(
-            accept=given.with_params(temperature=np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])))
+            accept=given.with_params(temperature=drawn))
     if bare and any((given.params[name] != value).any() for name, value in bare.items()):
         whole = functools.cache(lambda: undivided(given.target, given.params).astype(np.float64))
         yield "the target is not divided by what its filters keep", lambda: rule(accept=whole(), recover=whole())
@@ -303,6 +329,15 @@ def _wrong_rules(given: _Rows) -> Rulings:
     yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
                                                                          residual=lambda rows, _q, _x: rows)
     yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
+    if bare and any((given.params[name] != value).any() for name, value in bare.items()):
+        yield "q is filtered as the target is", lambda: rule(q=_filtered(q, given.params, given.is_bonus))
+    yield "drafts are accepted by a threshold on p (typical acceptance)", lambda: rule(accept=_typical(p), ratio=lambda rows, _: rows)
+    yield "drafts are accepted by a threshold on p (typical acceptance), others are drawn from p", lambda: rule(
+        accept=_typical(p), ratio=lambda rows, _: rows, residual=lambda rows, _q, _x: rows)
+    never = np.arange(size) > 0
+    yield "the draft of token 0 is never accepted", lambda: rule(accept=p * never)
+    yield "token 0 is neither accepted nor recovered", lambda: rule(accept=p * never, residual=lambda rows, drafts, _x: _unless_below(
+        np.maximum(rows - drafts, 0.0) * never, 1e-12, np.maximum(rows - drafts, 0.0)))
     if 1 << 15 < size:
         for bits in (15, 16):
             yield f"drafts are looked up by ids of {bits} bits", lambda bits=bits: rule(bits_of_ids=bits)
@@ -339,6 +374,13 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield ratio(f"drafts are accepted {words}, as with {factor:g} p / q",
                     lambda rows, drafts, factor=factor: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30)))
     yield ratio("drafts are judged as if q were 1", lambda rows, _: rows)
+    yield ratio("p / q is inverted", lambda rows, drafts: np.minimum(1.0, drafts / np.maximum(rows, 1e-30)))
+    for bound in (0.5, 0.8, 0.9, 0.95):
+        yield ratio(f"drafts of p of {bound:g} or more are accepted", lambda rows, drafts, bound=bound: np.where(
+            rows >= bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
+    for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
+        yield ratio(f"p and q are {bound:g} at least where drafts are judged", lambda rows, drafts, bound=bound: np.minimum(
+            1.0, np.maximum(rows, bound) / np.maximum(drafts, bound)))
 
 
 def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
@@ -351,7 +393,20 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
     yield "the bonus token is of the row before", lambda: rule(bonus=p[before])
     yield "the bonus token is of the first row", lambda: rule(bonus=p[first])
     bonus = np.flatnonzero(given.is_bonus)
+    longest = int(case.lens.max(initial=0))
+    if (case.lens != longest).any():
+        yield "the bonus token is of the row of the longest request", lambda: rule(bonus=p[np.minimum(first + longest, len(p) - 1)])
     if case.batch > 1:
+        without = np.maximum(at - of_row, 0)
+        yield "rows are read as if there were no bonus rows", lambda: rule(accept=p[without], recover=p[without], bonus=p[without])
+        if not given.is_bonus.all():
+            beyond = np.where(given.is_bonus[:, None], 0.0, q[~given.is_bonus][np.minimum(at, int((~given.is_bonus).sum()) - 1)])
+            yield "q is read at the rows of the target, bonus rows among them", lambda: rule(q=beyond)
+        for width in (128, 256, 512, 1024):
+            if width < case.batch:
+                other = of_row % width
+                moved = first_of[other] + np.minimum(at - first, case.lens[other])
+                yield f"rows are those of request i modulo {width}", lambda moved=moved: rule(accept=p[moved], recover=p[moved], bonus=p[moved])
         yield "the bonus token is of the next request", lambda: rule(bonus=p[np.roll(bonus, -1)][of_row])
         yield "the bonus token is of the request before", lambda: rule(bonus=p[np.roll(bonus, 1)][of_row])
         for words, whose in (("before", -1), ("after", 1)):
@@ -383,18 +438,20 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
                 accept=p[capped], recover=p[capped], bonus=p[capped])
 
 
-def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray) -> Rulings:
-    """case: whose requests' parameters may be mixed; None: there is one set."""
+def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, batch: int) -> Rulings:
+    """case: whose requests' parameters may be mixed, so many of a call; None: there is one set."""
     by_row: dict[str, np.ndarray] = {}
-    if case is not None and case.batch > 1:
-        others = neighbours(case.batch)
-        width, at = int(case.lens.max(initial=0)) + 1, np.arange(len(given.p))
-        by_row = {words.replace("one", "request"): where[of_row] for words, where in others.items()}
-        by_row["read by row, not by request"] = np.minimum(at, case.batch - 1)
-        by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, case.batch - 1)
+    if case is not None and batch > 1:
+        others = neighbours(batch)
+        width, at = int(case.lens.max(initial=0)) + 1, np.arange(len(given.p)) % (len(given.p) * batch // case.batch)
+        by_row = {words.replace("one", "request"): where[of_row % batch] for words, where in others.items()}
+        if (case.params["temperature"] == 0.0).any():
+            by_row["place i's for the i-th random request"] = rank_among_random(case.params["temperature"][:batch])[of_row % batch]
+        by_row["read by row, not by request"] = np.minimum(at, batch - 1)
+        by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, batch - 1)
         by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
     every = given.params if case is None else case.params
-    for name, wrong in wrong_rows(given.target, given.params, by_row, every):
+    for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every)):
 
         def rule(wrong: Given = wrong) -> Rule:
             rows = _table(wrong)
@@ -413,6 +470,12 @@ def _last(left: np.ndarray) -> np.ndarray:
     """[N, V] 1 at the last token of positive mass."""
     out = np.zeros_like(left)
     out[np.arange(len(left)), left.shape[1] - 1 - (left[:, ::-1] > 0.0).argmax(axis=1)] = 1.0
+    return out
+
+
+def _last_id(left: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(left)
+    out[:, -1] = 1.0
     return out
 
 
@@ -443,6 +506,19 @@ def _tempered(q: np.ndarray, temperature: np.ndarray) -> np.ndarray:
         w = np.where(q > 0.0, np.exp((np.log(np.maximum(q, 1e-300)) - np.log(np.maximum(q.max(axis=1, keepdims=True), 1e-300))) / t), 0.0)
     total = w.sum(axis=1, keepdims=True)
     return np.where(temperature[:, None] > 0.0, np.divide(w, total, out=np.zeros_like(w), where=total > 0.0), q)
+
+
+def _filtered(q: np.ndarray, params: Params, is_bonus: np.ndarray) -> np.ndarray:
+    warm = np.where(params["temperature"] > 0.0, 1.0, 0.0).astype(np.float32)
+    with np.errstate(divide="ignore"):
+        logits = np.where(is_bonus[:, None], 0.0, np.log(q)).astype(np.float32)
+    return np.where(is_bonus[:, None], 0.0, _table(Given(logits, {**params, "temperature": warm})))
+
+
+def _typical(p: np.ndarray) -> np.ndarray:
+    """Medusa's criterion (Cai et al. 2024, section 2.3.1) with its usual constants, [N, V] of 0 and 1."""
+    entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1, keepdims=True)
+    return (p > np.minimum(0.3, 0.09 * np.exp(-entropy))).astype(float)
 
 
 def _cut(q: np.ndarray, kept: np.ndarray) -> np.ndarray:

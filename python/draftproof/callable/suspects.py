@@ -10,6 +10,7 @@ from .filter_cases import FilterCase
 from .sample_cases import OFF, SampleCase
 from .sample_judge import Judgement
 from .verify_cases import VerifyCase
+from .verify_sweep import StepsCase
 
 #: Tests of random numbers, not of a distribution.
 OF_NOISE = ("repeats", "low_bits")
@@ -28,8 +29,8 @@ def suspect_of(case: Any, judgement: Judgement, rule: str = "", is_lone: bool = 
 def _needs(case: Any, judgement: Judgement, rule: str) -> str:
     out = []
     seeds = SEEDS.get(getattr(case, "seeds", ""), "")
-    if (judgement.name in OF_NOISE or judgement.name.startswith("correlation")) and not rule:
-        out.append("random numbers" + (f" of {seeds}" if seeds else ""))
+    if (judgement.suspect or judgement.name in OF_NOISE or judgement.name.startswith("correlation")) and not rule:
+        out.append((judgement.suspect or "random numbers") + (f", {seeds}" if seeds else ""))
     elif judgement.name == "masked_token":
         out.append("the mask of -infinity")
     elif seeds:
@@ -43,7 +44,9 @@ def _needs(case: Any, judgement: Judgement, rule: str) -> str:
     lens = case.draft_lens if isinstance(case, VerifyCase) else getattr(case, "lens", None)
     if lens is not None:
         kinds = sorted({int(length) for length in lens})
-        out.append(f"{kinds[0]} drafts" if len(kinds) == 1 else f"ragged drafts of {kinds[0]} to {kinds[-1]}")
+        bare = isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None) and kinds[-1]
+        out.append((f"{kinds[0]} drafts" if len(kinds) == 1 else f"ragged drafts of {kinds[0]} to {kinds[-1]}") +
+                   (" without probabilities" if bare else ""))
     return ", ".join(out)
 
 

@@ -18,7 +18,7 @@ from . import evidence, regimes
 from .drive import Driver, ReadDict, tokens_of
 from .sample_cases import OFF, SampleCase, params_of
 from .sample_judge import Judgement
-from .sample_sweep import just_beside, probe
+from .sample_sweep import just_beside, min_p_beside, probe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,6 +78,9 @@ class StepsRun:
     def n(self) -> int:
         return self.calls * self.case.batch
 
+    def seeds_of(self, call: int) -> np.ndarray:
+        return self._seeds.seeds_of(call, self.seed)
+
     def _drawn(self, rng: np.random.Generator) -> np.ndarray:
         case = self.case
         if case.fixed is not None:
@@ -95,8 +98,7 @@ class StepsRun:
         probs = None if case.one_hot or case.fixed is not None else case.drafts
         longest = int(case.lens.max(initial=0))
         params = ReadDict(case.params, {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
-        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), params,
-                            self._seeds.seeds_of(self.calls, self.seed))
+        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), params, self.seeds_of(self.calls))
         self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
         self.drafts.append(drafts)
         self.calls += 1
@@ -212,7 +214,7 @@ def judge_steps(run: StepsRun, alpha: float) -> Judgement:
     best = evidence.best_bet(bets, alpha)
     if best is None:
         return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, None)
-    return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch))
+    return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch), best.suspect)
 
 
 def _impossible(run: StepsRun, steps: Steps, impossible: np.ndarray, wrong: np.ndarray, refuted: Callable[..., Judgement]) -> Judgement:
@@ -251,6 +253,7 @@ def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, 
     open_row = (rows.probabilities > 0.0).sum(axis=1) > 1
     reach = (np.arange(width)[None, :] <= steps.lens[:, None]) & open_row[steps.row] & ~zone
     everything = np.arange(len(steps.out))
+    stood: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # of places in order: did the draft, with what chance, in which steps
     for place in range(width):
         here = everything[reach[:, place]]
         if here.size < 8:
@@ -271,11 +274,19 @@ def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, 
                 yield evidence.Bet("accepted", f"the draft at place {place} stood in {int(hits.sum())} of {here.size} completed strings, where "
                                    f"{chance.sum():.4g} are expected", evidence.marked_log_e(hits, chance), here,
                                    abs(float(hits.mean() - chance.mean())))
+                stood.append((hits, chance, here))
         if place + 1 < width:
             both = here[reach[here, place + 1]]
             if both.size >= 64:
                 yield evidence.Bet("pairs", f"tokens at places {place} and {place + 1} of a string depend on each other",
-                                   evidence.pairs_log_e(by_id[both, place], by_id[both, place + 1]), both)
+                                   evidence.pairs_log_e(by_id[both, place], by_id[both, place + 1]), both,
+                                   suspect=f"random numbers at places {place} and {place + 1} of a request depend on each other")
+    for bound in (2, 4, 8, 16):
+        if len(stood) > bound + 1:
+            hits, chance, here = (np.concatenate(column) for column in zip(*stood[bound:]))
+            yield evidence.Bet("accepted", f"drafts from place {bound} on stood in {int(hits.sum())} of {here.size} places of completed strings, "
+                               f"where {chance.sum():.4g} are expected", evidence.marked_log_e(hits, chance), here,
+                               abs(float(hits.mean() - chance.mean())))
     if not (reach[:, 0].all() and len(set(case.lens.tolist())) == 1):
         return
     for lag in dict.fromkeys((1, 2, 16, 32, 64, case.batch)):
@@ -284,7 +295,9 @@ def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, 
                 if lag < len(by_id) and reach[:, a].all() and reach[:, b].all():
                     yield evidence.Bet("correlation_requests", f"the token at place {b} of a request depends on that at place {a} of the request "
                                        f"{lag} before it" + (" (the call before)" if lag == case.batch > 64 else ""),
-                                       evidence.pairs_log_e(by_id[:-lag, a], by_id[lag:, b]), everything[lag:])
+                                       evidence.pairs_log_e(by_id[:-lag, a], by_id[lag:, b]), everything[lag:],
+                                       suspect=f"random numbers at place {a} of a request come again at place {b} of the request {lag} behind it" +
+                                       (" (in the next call)" if lag == case.batch else ""))
     flat = np.ptp(case.target, axis=1).max() == 0.0
     if flat and (steps.count == 1).all():
         yield from evidence.bets_on_flat(steps.out[:, 0], case.vocab_size, (1, 2, 16, 32, 64, 128, case.batch, case.batch + 1))
@@ -301,6 +314,7 @@ class StepsEntry:
     n: int
     make: Callable[[], StepsCase]
     has_rng: bool = False
+    is_bare: bool = False  # its drafts have no probabilities
 
 
 def rows_of(requests: Sequence[dict[str, float]], lens: Sequence[int], vocab_size: int, seed: int, close: float = 0.6,
@@ -345,7 +359,7 @@ class Maker:
                                                  for key in OFF if key != "min_p" or self.with_min_p})
             return StepsCase(name, target, drafts, np.asarray(lens, np.int64), params, f"sweep({name!r}, {self.with_min_p})", seeds=seeds,
                              one_hot=one_hot, fixed=None if fixed is None else np.full(sum(lens), fixed), n_max=n)
-        self.entries.append(StepsEntry(name, n, built))
+        self.entries.append(StepsEntry(name, n, built, is_bare=one_hot or fixed is not None))
 
 
 PLAIN: dict[str, float] = {}
@@ -438,6 +452,10 @@ def _parameters(maker: Maker) -> None:
         combos, beside = just_beside(name)
         maker.add(f"{name} of which the next token is just kept or dropped", 1792, combos * 4, [1] * 56,
                   lambda beside=beside: (np.tile(np.repeat(beside, 2, axis=0), (4, 1)), np.full((56, 24), 1.0 / 24, np.float32)), vocab_size=24)
+    if maker.with_min_p:
+        combos, beside = min_p_beside()
+        maker.add("min_p beside top_p and top_k", 384, combos * 16, [1] * 32,
+                  lambda: (np.tile(np.repeat(beside, 2, axis=0), (16, 1)), np.full((32, 43), 1.0 / 43, np.float32)), vocab_size=43)
     for m in [m for m in regimes.MIN_P if m >= 0.01] if maker.with_min_p else []:
         some = [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}, {"min_p": m, "top_k": 9}]
         maker.add(f"min_p {m:g}", 96, some * 6, [2, 1, 2] * 8, vocab_size=480 if m < 0.05 else 48, close=0.8)
@@ -497,10 +515,10 @@ def _drafts(maker: Maker) -> None:
     for name, lens in shapes.items():
         maker.add(f"drafts: {name}", 32 * len(lens), [SOME[i % 8] for i in range(len(lens))], lens, close=0.9)
         maker.add(f"drafts: {name}, unfiltered", 32 * len(lens), [PLAIN] * len(lens), lens, close=0.9)
-    for length, n in ((2, 2048), (5, 4096), (9, 2048), (17, 1024), (33, 512)):
-        row = [0.9, 0.1]
-        maker.add(f"{length} drafts, each accepted with 0.9", n, [PLAIN] * 64, [length] * 64,
-                  lambda length=length, row=row: (repeated(row, 64 * (length + 1)), None), vocab_size=2, fixed=0)
+    # Coins that repeat every 1, 4, 8, 16 drafts: those behind such a distance stand for certain, if they are reached.
+    for length, share, n in ((2, 0.9, 2048), (5, 0.9, 4096), (9, 0.95, 2048), (17, 0.97, 1024), (33, 0.98, 512)):
+        maker.add(f"{length} drafts, each accepted with {share}", n, [PLAIN] * 64, [length] * 64,
+                  lambda length=length, share=share: (repeated([share, 1.0 - share], 64 * (length + 1)), None), vocab_size=2, fixed=0)
 
 
 def _random_numbers(maker: Maker) -> None:

@@ -1,0 +1,83 @@
+"""Rules of random numbers that would give what came (hypotheses.py): a number that another draw had, seeds that are taken for
+one another."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+
+from . import evidence
+
+#: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
+STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0
+
+LOW = (32, 16, 31, 24, 20, 40, 48, 53, 63)
+#: What may be left of a seed [n] uint64, the likeliest first.
+LEFT_OF_SEEDS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+    *((f"seeds are cut to their low {bits} bits", lambda seed, bits=bits: seed & np.uint64((1 << bits) - 1)) for bits in LOW),
+    ("seeds are rounded to float32", lambda seed: seed.astype(np.float32)),
+    ("seeds are rounded to float64", lambda seed: seed.astype(np.float64)),
+    ("seeds lose their sign", lambda seed: np.abs(seed.astype(np.int64)).astype(np.uint64)),
+    ("the halves of seeds are xored", lambda seed: (seed ^ (seed >> np.uint64(32))) & np.uint64(0xFFFFFFFF)),
+    ("the halves of seeds are added", lambda seed: (seed + (seed >> np.uint64(32))) & np.uint64(0xFFFFFFFF)),
+    *((f"seeds are taken modulo 2^{bits} - 1", lambda seed, bits=bits: seed % np.uint64((1 << bits) - 1)) for bits in (31, 32)),
+    ("seeds are cut to their high 32 bits", lambda seed: seed >> np.uint64(32)),
+    *((f"seeds lose bit {bit}", lambda seed, bit=bit: seed & ~np.uint64(1 << bit)) for bit in range(16, 64)))
+
+
+def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+    """Nats for it that draws [n], call after call, are those of their place some calls before, or of a row before them in the
+    call; which. row: [n], of each draw."""
+    best = (0.0, "")
+    by_chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)
+    # Of rows that were drawn often, what came: that it is another distribution is no repetition.
+    pairs, count = np.unique(np.stack([row, token]), axis=1, return_counts=True)
+    drawn = np.bincount(row, minlength=len(by_chance))
+    often = np.bincount(pairs[0], weights=count * (count - 1.0), minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)
+    by_chance = np.where(drawn >= 32, np.maximum(by_chance, often), by_chance)
+    for lag, words, paired in _lags(len(row), batch):
+        same = (row[lag:] == row[:-lag]) & paired
+        if same.mean() > 0.4:
+            chance = by_chance[row[lag:][same]]
+            equal, open_ = (token[lag:] == token[:-lag])[same], chance < 1.0
+            if equal[open_].sum() > 1.5 * chance[open_].sum():
+                best = max(best, (evidence.marked_log_e(equal[open_], chance[open_]), words))
+    return best
+
+
+def shared_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+    """As repeats_of, of rows that may differ: draws that one number would give in running sums, by ids or from the likeliest on."""
+    best = (0.0, "")
+    for order in (np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape), np.argsort(-probabilities, axis=1, kind="stable")):
+        sums = np.empty(probabilities.shape)
+        np.put_along_axis(sums, order, np.cumsum(np.take_along_axis(probabilities, order, axis=1), axis=1), axis=1)
+        end, mass = sums[row, token], probabilities[row, token]
+        for lag, words, paired in _lags(len(row), batch):
+            both = np.minimum(end[lag:], end[:-lag]) - np.maximum(end[lag:] - mass[lag:], end[:-lag] - mass[:-lag])
+            ratio = np.maximum(both, 0.0) / np.maximum(mass[lag:] * mass[:-lag], 1e-30)
+            best = max(best, (float(np.log((1.0 - STRAY_PAIRS) * ratio[paired] + STRAY_PAIRS).sum()), words))
+    return best
+
+
+def _lags(count: int, batch: int) -> list[tuple[int, str, np.ndarray]]:
+    """(draws apart, whose number it is, which pairs [count - lag] are meant)"""
+    at = np.arange(count)
+    out = [(batch * i, "the call before") for i in range(1, 13)] + [(lag, "another row of the call") for lag in (1, 2, 16, 32, 64) if lag < batch]
+    return [(lag, words, (lag >= batch) | (at[lag:] // batch == at[:-lag] // batch)) for lag, words in out if lag < count]
+
+
+def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, token: np.ndarray) -> str:
+    """Of draws [n] with these seeds: which seeds draw alike, by what is left of them; '' if none do."""
+    by_chance = np.clip((probabilities * probabilities).sum(axis=1), 1e-9, 1.0)[row]
+    most, words = 0, ""
+    for name, left_of in LEFT_OF_SEEDS:
+        left = np.unique(left_of(seed), return_inverse=True)[1].ravel()
+        order = np.lexsort((np.arange(len(seed)), left, row))
+        a, b = order[:-1], order[1:]
+        pair = (left[a] == left[b]) & (row[a] == row[b]) & (seed[a] != seed[b]) & (by_chance[a] < 0.9)
+        equal = token[a][pair] == token[b][pair]
+        nats = float(-np.log(by_chance[a][pair][equal]).sum())
+        if pair.sum() > most and equal.mean() > 0.95 and nats > LEAST_OF_SEEDS:
+            most, words = int(pair.sum()), name
+    return words

@@ -1,0 +1,460 @@
+"""Rules of rows that would give what came (hypotheses.py): of samplers, filters and verifiers alike, a parameter, a filter, the
+logits or a random number that is not what it should be."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable, Iterator
+
+import numpy as np
+
+from .. import _sampling
+from .._core import Error
+from .sample_cases import OFF
+
+#: Logits of which rules that sort them are tried, at most.
+SORTED = 1 << 18
+
+#: What a parameter may be off by.
+FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0.8, 0.9, 0.95, 0.97, 0.99, 1.01, 1.03, 1.05, 1.1, 1.25),
+           "min_p": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_k": ()}
+
+Params = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Given:
+    """A row's logits and parameters, as a hypothesis has them. draws(logits, params) -> probabilities [n, V]; None: as they should."""
+
+    logits: np.ndarray
+    params: Params
+    draws: Callable[[np.ndarray, Params], np.ndarray] | None = None
+
+
+def probabilities(given: Given) -> np.ndarray:
+    return (given.draws or _sound)(given.logits, given.params)
+
+
+def _sound(logits: np.ndarray, params: Params) -> np.ndarray:
+    return _sampling.process_rows(logits, params, ties="keep_all").probabilities
+
+
+def _without_its_last(logits: np.ndarray, params: Params) -> np.ndarray:
+    p = _sound(logits, params)
+    crossed = (params["top_p"] < 1.0) & ((p > 0.0).sum(axis=1) > 1)
+    p[crossed, np.where(p > 0.0, p, np.inf).argmin(axis=1)[crossed]] = 0.0
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """A filter that sees the row at temperature 1."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        greedy = params["temperature"] == 0.0
+        rest = {**params, name: np.full_like(params[name], OFF[name])}
+        alone = {other: value if other == name else np.full_like(value, OFF[other]) for other, value in params.items()}
+        alone["temperature"] = np.where(greedy, 0.0, 1.0).astype(np.float32)
+        return _divided(_sampling.process_rows(logits, rest).probabilities * (_sampling.process_rows(logits, alone).probabilities > 0.0))
+
+    return draws
+
+
+def _divided(p: np.ndarray) -> np.ndarray:
+    total = p.sum(axis=1, keepdims=True)
+    return np.divide(p, total, out=np.zeros_like(p), where=total > 0.0)
+
+
+def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+                      min_p_of: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, _: p[:, :1], more: int = 0,
+                      least: int = 1, is_never_off: bool = False, is_half: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, the sum before each place;
+    min_p_of(p, keep): what min-p is a share of; more: tokens that top-p keeps behind its last; least: that any filter keeps;
+    is_never_off: a top-p of 1 is compared with too; is_half: with a top-p of half precision."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        wide = logits.astype(np.float64)
+        t = np.where(params["temperature"] > 0.0, params["temperature"], 1.0).astype(np.float64)[:, None]
+        order = np.argsort(-by(logits), axis=1, kind="stable")
+        ranked = np.take_along_axis(wide, order, axis=1)
+        at = np.arange(logits.shape[1])[None, :]
+        k = params["top_k"][:, None]
+        keep = (k <= 0) | (at < k)
+        p = _divided(np.where(keep, np.exp((ranked - wide.max(axis=1, keepdims=True)) / t), 0.0))
+        before = sums(p) if sums else np.cumsum(p, axis=1) - p
+        top_p = params["top_p"][:, None]
+        count = np.where((before < (top_p.astype(np.float16) if is_half else top_p)) & (p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
+        keep &= ((top_p >= 1.0) & (not is_never_off)) | (at < np.maximum(count + more, least))
+        if "min_p" in params:
+            keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p, keep)) | (at < least)
+        out = np.zeros_like(p)
+        np.put_along_axis(out, order, _divided(np.where(keep, p, 0.0)), axis=1)
+        greedy = params["temperature"] == 0.0
+        if greedy.any():
+            out[greedy] = _sound(logits[greedy], {name: value[greedy] for name, value in params.items()})
+        return out
+
+    return draws
+
+
+def _half_sums(p: np.ndarray) -> np.ndarray:
+    total = np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16)
+    return np.concatenate([np.zeros((len(p), 1), np.float16), total[:, :-1]], axis=1)
+
+
+def _sums_of_blocks(size: int) -> Callable[[np.ndarray], np.ndarray]:
+    def sums(p: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.cumsum(block, axis=1) - block for block in np.split(p, range(size, p.shape[1], size), axis=1)], axis=1)
+
+    return sums
+
+
+def undivided(logits: np.ndarray, params: Params) -> np.ndarray:
+    """Of what filters keep the shares of the unfiltered row."""
+    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
+    return np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0)
+
+
+def evenly(logits: np.ndarray, params: Params) -> np.ndarray:
+    return _divided((logits > -np.inf).astype(np.float64))
+
+
+def _rest_to(which: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = undivided(logits, params)
+        p[np.arange(len(p)), which(p)] += 1.0 - p.sum(axis=1)
+        return p
+
+    return draws
+
+
+def _least_likely(p: np.ndarray) -> np.ndarray:
+    return np.where(p > 0.0, p, np.inf).argmin(axis=1)
+
+
+def _last_kept(p: np.ndarray) -> np.ndarray:
+    return p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)
+
+
+def _padded(to: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """With logits of 0, tokens beyond taken for the last one."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        size = logits.shape[1]
+        p = _sound(np.concatenate([logits, np.zeros((len(logits), -size % to), np.float32)], axis=1), params)
+        out = p[:, :size].copy()
+        out[:, -1] += p[:, size:].sum(axis=1)
+        return out
+
+    return draws
+
+
+def _rounded_sums(rounded: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """A number looked up in running sums that are stored so."""
+    return lambda logits, params: sums_rounded(_sound(logits, params), rounded)
+
+
+def sums_rounded(p: np.ndarray, rounded: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    sums = rounded(np.cumsum(p, axis=1, dtype=np.float64).astype(np.float32)).astype(np.float64)
+    return _divided(np.diff(sums, axis=1, prepend=0.0))
+
+
+def _without_firsts(block: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """The first token of every block but the first is passed over, for the next one."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, params).copy()
+        firsts = np.arange(block, p.shape[1] - 1, block)
+        p[:, firsts + 1] += p[:, firsts]
+        p[:, firsts] = 0.0
+        return p
+
+    return draws
+
+
+def _only(token: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = np.zeros(logits.shape)
+        p[:, token] = 1.0
+        return p
+
+    return draws
+
+
+def _sums_in_half(logits: np.ndarray, params: Params) -> np.ndarray:
+    """A number looked up in running sums of half precision."""
+    p = _sound(logits, params)
+    if p.shape[1] > 1 << 16:
+        raise Error("too many tokens")
+    return _divided(np.diff(np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16).astype(np.float64), axis=1, prepend=0.0))
+
+
+def _of_period(period: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """A race: of tokens with one random number the likeliest wins."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, params)
+        folded = np.concatenate([p, np.zeros((len(p), -p.shape[1] % period), p.dtype)], axis=1).reshape(len(p), -1, period)
+        wins = (folded == folded.max(axis=1, keepdims=True)).reshape(len(p), -1)[:, :p.shape[1]]
+        return _divided(np.where(wins, p, 0.0))
+
+    return draws
+
+
+def _race_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """The first token whose number is 0 wins, if there is one."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, params)
+        zero = 2.0 ** -bits
+        first = np.where(p > 0.0, zero * (1.0 - zero) ** (np.cumsum(p > 0.0, axis=1) - 1.0), 0.0)
+        return first + (1.0 - first.sum(axis=1, keepdims=True)) * p
+
+    return draws
+
+
+def _inverse_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        ends = np.minimum(np.ceil(np.cumsum(_sound(logits, params), axis=1, dtype=np.float64) * 2.0 ** bits - 1e-6), 2.0 ** bits)
+        ends[:, -1] = 2.0 ** bits
+        return np.diff(ends, axis=1, prepend=0.0) * 2.0 ** -bits
+
+    return draws
+
+
+def folded(p: np.ndarray) -> np.ndarray:
+    """[n, V]: the mass of every id on its low 16 bits."""
+    out = np.zeros(p.shape)
+    for begin in range(0, p.shape[1], 1 << 16):
+        part = p[:, begin:begin + (1 << 16)]
+        out[:, :part.shape[1]] += part
+    return out
+
+
+def moved_from(p: np.ndarray, bound: int) -> np.ndarray:
+    out = p.copy()
+    out[:, bound] = 0.0
+    out[:, bound + 1:] = p[:, bound:-1]
+    out[:, -1] += p[:, -1]
+    return out
+
+
+def _few_of_tiles(logits: np.ndarray, top_k: np.ndarray, tile: int, few: int) -> np.ndarray:
+    """Rows with a top-k lose what is not among the largest of its tile."""
+    padded = np.concatenate([logits, np.full((len(logits), -logits.shape[1] % tile), -np.inf, np.float32)], axis=1)
+    tiles = padded.reshape(len(logits), -1, tile)
+    least = np.partition(tiles, tile - few, axis=2)[:, :, tile - few, None]
+    left = np.where(tiles >= least, tiles, -np.inf).reshape(len(logits), -1)[:, :logits.shape[1]]
+    return np.where(((top_k > 0) & (top_k < logits.shape[1]))[:, None], left, logits).astype(np.float32)
+
+
+def _active(params: Params, every: Params) -> list[str]:
+    return [name for name in params if any((values[name] != np.asarray(OFF[name], values[name].dtype)).any() for values in (params, every))]
+
+
+def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray], every: Params) -> Iterator[tuple[str, Given]]:
+    """As wrong_rows; others: by name the row [n] of `every` whose parameters are read instead."""
+    names = _active(params, every)
+
+    def changed(name: str, value: np.ndarray) -> Given:
+        return Given(logits, {**params, name: np.asarray(value, params[name].dtype)})
+
+    for words, at in others.items():
+        for name in names:
+            yield f"{name} is {words}", changed(name, every[name][at])
+        if len(names) > 1:
+            yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
+            yield f"filters are {words}", Given(logits, {name: every[name][at] if name != "temperature" else params[name] for name in params})
+        if words.startswith("the first "):
+            skipped = {name: np.where(every[name][at] == OFF[name], OFF[name], params[name]).astype(params[name].dtype)
+                       for name in params if name != "temperature"}
+            whose = words.removesuffix("'s")
+            yield f"filters are skipped where {whose} has none", Given(logits, {**params, **skipped})
+
+
+def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
+    """logits [n, V], params [n]: of the rows judged. every: parameters [m] of all rows of a call."""
+    names = _active(params, every)
+
+    def changed(name: str, value: np.ndarray) -> Given:
+        return Given(logits, {**params, name: np.asarray(value, params[name].dtype)})
+
+    temperature, size = params["temperature"], logits.shape[1]
+    random = temperature > 0.0
+    for name in names:
+        if name != "temperature" and (temperature != 1.0).any():
+            yield f"{name} is applied before the temperature", Given(logits, params, _warm(name))
+    for name in names:
+        off = np.full_like(params[name], OFF[name])
+        yield f"{name} is not applied", changed(name, off if name != "temperature" else np.where(random, 1.0, 0.0))
+    if len(names) - ("temperature" in names) > 1:
+        yield "no filter is applied", Given(logits, {name: value if name == "temperature" else np.full_like(value, OFF[name])
+                                                     for name, value in params.items()})
+    if (temperature == 0.0).any():
+        yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
+    if random.any():
+        yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
+        yield "the temperature is applied twice", changed("temperature", temperature * temperature)
+        for bound in (1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2):
+            if (random & (temperature < bound)).any():
+                yield f"the temperature is {bound:g} at least", changed("temperature", np.where(random, np.maximum(temperature, bound), 0.0))
+                yield f"a temperature below {bound:g} is greedy", changed("temperature", np.where(temperature < bound, 0.0, temperature))
+        for bound in (100.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0):
+            if (temperature > bound).any():
+                yield f"the temperature is {bound:g} at most", changed("temperature", np.minimum(temperature, bound))
+        yield "the temperature is of half precision", changed("temperature", as_half(temperature))
+    if "top_k" in names:
+        k = params["top_k"]
+        for most in (2048, 1024, 1023, 1000, 512, 256, 255, 128, 127, 100, 64, 63, 50, 40, 32, 20, 16, 10, 8, 1):
+            if (k > most).any() and most < size:
+                yield f"top_k is {most} at most", changed("top_k", np.minimum(k, most))
+        yield "top_k is the vocabulary less 1 at most", changed("top_k", np.where(k > 0, np.minimum(k, max(1, size - 1)), k))
+        for tile in (1024, 4096):
+            for few in (8, 16, 32, 64):
+                if tile < size and (k > few).any():
+                    yield f"a tile of {tile} tokens gives top_k {few} candidates", Given(_few_of_tiles(logits, k, tile, few), params)
+        yield "top_k keeps one token fewer", changed("top_k", np.where(k > 1, k - 1, k))
+        yield "top_k keeps one token more", changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
+        yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
+    if "top_p" in names:
+        yield "top_p drops the token that crosses it", Given(logits, params, _without_its_last)
+    for name in ("top_p", "min_p"):
+        for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
+            if most < size:
+                yield f"{name} keeps {most} tokens at most", Given(logits, {**params, "top_k": _at_most(
+                    params["top_k"], most, params[name] != np.asarray(OFF[name], params[name].dtype))})
+    if logits.size <= SORTED:
+        for name, draws in _wrong_filters(names, size):
+            yield name, Given(logits, params, draws)
+    for name, most in (("min_p", 0.5), ("top_p", 0.99), ("top_p", 0.95)):
+        if name in names and ((params[name] > most) & (params[name] != OFF[name])).any():
+            yield f"{name} is {most:g} at most", changed(name, np.where(params[name] == OFF[name], params[name], np.minimum(params[name], most)))
+    yield from _wrong_logits(logits, params)
+    for name in names:
+        for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
+            if every[name].min() < every[name].max():
+                yield f"{name} is the {words} of the call", changed(name, np.full_like(params[name], value))
+        if name in ("top_p", "min_p"):
+            for words, rounded in PRECISIONS:
+                yield f"{name} is {words}", changed(name, rounded(params[name]))
+    for name in names:
+        for factor in FACTORS[name]:
+            value = params[name] * np.float32(factor)
+            yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
+
+
+def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
+    """Filters that compute otherwise, of rows that have the parameters `names`."""
+    if "top_p" in names:
+        yield "top_p sums in half precision", _with_own_filters(_half_sums)
+        yield "top_p sums and is itself of half precision", _with_own_filters(_half_sums, is_half=True)
+        yield "top_p keeps one token more", _with_own_filters(more=1)
+        for block in (256, 512, 1024, 2048, 4096):
+            if block < size:
+                yield f"top_p sums by blocks of {block:,} tokens", _with_own_filters(_sums_of_blocks(block))
+    if "min_p" in names:
+        yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p, _: p[:, 1:2])
+        yield "min_p is absolute", _with_own_filters(min_p_of=lambda p, _: np.ones((len(p), 1)))
+        if {"top_p", "top_k"} & set(names):
+            yield "min_p's bound is of the largest token after the other filters, its tokens are not", _with_own_filters(
+                min_p_of=lambda p, keep: p[:, :1] / (p * keep).sum(axis=1, keepdims=True))
+            yield "min_p's tokens are of the row after the other filters, its bound is not", _with_own_filters(
+                min_p_of=lambda p, keep: p[:, :1] * (p * keep).sum(axis=1, keepdims=True))
+    for name in ("top_p", "min_p"):
+        if name in names and size > 1:
+            yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
+    if set(names) - {"temperature"}:
+        yield "top_p sums in half precision, also where it is off", _with_own_filters(_half_sums, is_never_off=True, is_half=True)
+        for words, rounded in PRECISIONS:
+            yield f"filters sort by logits {words}", _with_own_filters(by=rounded)
+        for words, rest in (("the likeliest token", lambda p: p.argmax(axis=1)), ("the least likely token kept", _least_likely),
+                            ("the last token kept", _last_kept), ("the last id", lambda p: np.full(len(p), -1))):
+            yield f"what filters drop falls to {words}", _rest_to(rest)
+        for to in (8, 16, 32, 64, 128, 256, 1024):
+            if size % to:
+                yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
+
+
+def wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
+    """Random numbers that are not what they should be."""
+    for period in (256, 512, 1024, 2048, 4096, 8192, 1 << 15, 1 << 16):
+        if period < size:
+            yield f"random numbers repeat every {period:,} tokens", _of_period(period)
+    yield "the running sum of the probabilities has half precision", _sums_in_half
+    for words, rounded in PRECISIONS[:2]:
+        yield f"running sums are stored in {words.removeprefix('of ')}", _rounded_sums(rounded)
+    for more in (1e-2, 1e-3, 1e-4, 1e-5):
+        yield f"probabilities are raised by {more:g}", lambda logits, params, more=more: _divided(_sound(logits, params) + np.float32(more))
+    for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
+        yield f"probabilities are {bound:g} at least", lambda logits, params, bound=bound: _divided(
+            np.maximum(_sound(logits, params), np.float32(bound)))
+    for block in (32, 64, 128, 256, 512, 1024, 2048, 4096):
+        if block + 1 < size:
+            yield f"tokens {block}, {2 * block} and so on never come, the next ones do instead", _without_firsts(block)
+    yield "the token is 0", _only(0)
+    yield "the token is the last one of the vocabulary", _only(-1)
+    for bits in (8, 10, 11, 12, 16, 23, 24):
+        yield f"random numbers of a race have {bits} bits", _race_of_bits(bits)
+        yield f"random numbers have {bits} bits", _inverse_of_bits(bits)
+
+
+def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:
+    finite = np.isfinite(logits)
+    for words, bounded in PRECISIONS:
+        yield f"logits are {words}", Given(np.where(finite, bounded(logits), logits), params)
+    size = logits.shape[1]
+    ends = {size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n}
+    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *ends}, reverse=True):
+        if 0 < bound < size:
+            left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
+            yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)
+    below = logits.max(axis=1, keepdims=True) - logits
+    for depth in (10.0, 15.0, 20.0, 30.0):
+        far = finite & (below > depth * np.maximum(params["temperature"], 1e-30)[:, None])
+        if far.any():
+            yield f"tokens {depth:g} below the top never come", Given(np.where(far, -np.inf, logits).astype(np.float32), params)
+    scaled = np.maximum(params["temperature"], 1e-30)[:, None]
+    for bound in (50.0, 80.0, 88.0, 100.0):
+        if (random := params["temperature"] > 0.0).any() and (logits[random] > bound * scaled[random]).any():
+            cut = np.where(random[:, None], np.minimum(logits, bound * scaled), logits)
+            yield f"logits over the temperature are cut at {bound:g}", Given(cut.astype(np.float32), params)
+    largest = float(np.abs(logits[finite]).max(initial=0.0))
+    for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
+        if largest > bound:
+            yield f"logits are clamped to +-{bound:g}", Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
+
+
+def _at_most(k: np.ndarray, bound: int, here: np.ndarray) -> np.ndarray:
+    return np.where(here, np.where(k > 0, np.minimum(k, bound), bound), k).astype(k.dtype)
+
+
+def as_half(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, -65504.0, 65504.0).astype(np.float16).astype(np.float32)
+
+
+def _truncated(x: np.ndarray, half: int = 0) -> np.ndarray:
+    """To bfloat16, towards 0."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + half + (bits >> 16 & bool(half))) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def as_bfloat16(x: np.ndarray) -> np.ndarray:
+    return _truncated(x, 0x7FFF)
+
+
+#: What numbers may be rounded to.
+PRECISIONS = (("of half precision", as_half), ("of bfloat16", as_bfloat16), ("cut to bfloat16", _truncated))
+
+
+def rank_among_random(temperature: np.ndarray) -> np.ndarray:
+    """[..., B]: of each random row of a call its place among them, of others their own place."""
+    random = temperature > 0.0
+    return np.where(random, np.cumsum(random, axis=-1) - 1, np.arange(temperature.shape[-1]))
+
+
+def neighbours(count: int) -> dict[str, np.ndarray]:
+    """Of rows in order: whose parameters might be read."""
+    at = np.arange(count)
+    return {"the next one's": (at + 1) % count, "the one's before": at - 1, "the first one's": at * 0, "the last one's": at * 0 + count - 1,
+            **{f"place i / {width}'s": at // width for width in (2, 4, 8, 32) if count > width},
+            **{f"place {width - 1}'s behind it": np.minimum(at, width - 1) for width in (16, 32, 48, 64, 128, 256, 512, 1024) if count > width},
+            **{f"place i modulo {width}'s": at % width for width in (8, 16, 32, 64, 128, 256, 512, 1024) if count > width}} if count > 1 else {}
