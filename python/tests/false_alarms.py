@@ -1,10 +1,10 @@
 """How often is a sound sampler or verifier accused? Runs audit_callable again and again, each time with another seed.
 
-python python/tests/false_alarms.py [--sweep] [--runs 10000] [--first N] [--alpha 1e-6] [--seconds S] [--seed 0] [--json FILE]
+python python/tests/false_alarms.py [--sweep | --whole] [--runs 10000] [--first N] [--alpha 1e-6] [--seconds S] [--seed 0] [--json FILE]
 
 A run audits one control with one small case, up to 2048 draws or steps in two looks, so that many fit into an hour: the level
 holds for any n. With --sweep a run is one entry of the sweep with its own draws, of at most so many logits that it takes less
-than half a second. Run i is the same whatever ran before it: --first goes on where another ended. Ends with status 1 where more
+than half a second; with --whole a `quick` audit as users run it, of a minute. Run i is the same whatever ran before it: --first goes on where another ended. Ends with status 1 where more
 runs accuse than the level lets with a probability of 1e-6. --json appends what was run to FILE.
 """
 
@@ -59,6 +59,14 @@ def swept():
             for entry in entries]
 
 
+def whole():
+    """(name, kind, callable) of every sound control."""
+    return [("sample", "sample", draftproof.sample), ("sample by race", "sample", lambda *a: draftproof.sample(*a, sampler="race")),
+            ("sampler in numpy", "sample", faults.Sampler()), ("filter in numpy", "filter", faults.Filter()),
+            *((name, "verify", lambda *a, name=name: draftproof.verify(*a, verifier=name)) for name in ("chain", "block", "sampler_match")),
+            ("verifier in numpy", "verify", faults.Verifier())]
+
+
 def run_swept(control, entry, seed, alpha):
     """What an audit would say of one entry: '' or the failure's sentence."""
     case = entry.make()
@@ -71,6 +79,7 @@ def run_swept(control, entry, seed, alpha):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--alpha", type=float, default=1e-6)
@@ -79,7 +88,7 @@ def main():
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     end = time.monotonic() + given.seconds
-    every = swept() if given.sweep else controls()
+    every = swept() if given.sweep else whole() if given.whole else controls()
     run, accused = given.first, 0
     while run < given.first + given.runs and time.monotonic() < end:
         rng = np.random.default_rng([given.seed, run])
@@ -88,6 +97,15 @@ def main():
             if sentence := run_swept(control, entry, int(rng.integers(1 << 40)), given.alpha):
                 accused += 1
                 print(f"run {run}, {name}, {sentence}", flush=True)
+            run += 1
+            continue
+        if given.whole:
+            name, kind, control = every[run % len(every)]
+            seed = int(rng.integers(1 << 40))
+            found = draftproof.audit_callable(control, kind=kind, seed=seed, alpha=given.alpha, profile="quick")
+            if found.verdict in ("biased", "error"):
+                accused += 1
+                print(f"run {run}, {name}, seed {seed}: {found.sentence}", flush=True)
             run += 1
             continue
         name, kind, control, cases = every[run % len(every)]
@@ -101,7 +119,7 @@ def main():
         if run % 1000 == 0:
             print(f"run {run}: {accused} accused", flush=True)
     done = run - given.first
-    print(f"{done} runs of {len({row[0] for row in every})} sound controls{' over the sweep' if given.sweep else ''} at level {given.alpha:g}: {accused} accused")
+    print(f"{done} runs of {len({row[0] for row in every})} sound controls{' over the sweep' if given.sweep else ', whole,' if given.whole else ''} at level {given.alpha:g}: {accused} accused")
     if given.json:
         with open(given.json, "a", encoding="utf-8") as out:
             out.write(json.dumps({"runs": done, "first": given.first, "seed": given.seed, "alpha": given.alpha,

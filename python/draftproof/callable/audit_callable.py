@@ -18,6 +18,7 @@ from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
 from .profiles import Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
+from .readings import filter_order_of, readings_of, tokens_of_run
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement, SampleRun
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
@@ -168,6 +169,23 @@ class Auditor:
             return bool(np.isfinite(run.left).mean() < 0.5)
         drawn = run.outputs[0][:, 0] if self.kind == "verify" else run.samples[0]
         return bool((drawn == logits[0].argmax()).mean() > 0.35)  # of probability 0.18 without
+
+    def _drawn(self, case: Any) -> np.ndarray | None:
+        """What came in one call; None where the callable does not take it."""
+        if self._taken(case) is not case:
+            return None
+        run = run_of(self.driver, case, self.seed)
+        try:
+            run.draw(1)
+        except (CallFailure, Error):
+            return None
+        return tokens_of_run(run)
+
+    def readings(self) -> list[str]:
+        """Of a callable that was found sound."""
+        if self.kind == "constrained" or self.driver.distribution is not None:
+            return []
+        return readings_of(self.kind, "min_p" in self.driver.read, self._drawn)
 
     def _has_state(self) -> bool:
         drawn = []
@@ -353,7 +371,8 @@ class Auditor:
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
-        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement, self._elsewhere(case, list(following))),
+        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement, self._elsewhere(case, list(following)),
+                                                          filter_order_of(self.kind, self._drawn)),
                              getattr(case, "batch", 0) == 1)
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
@@ -441,7 +460,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     if but and emits == "chain":
         found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))
     verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not entries)
-    audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but)
+    readings = auditor.readings() if entries and not found.failures else []
+    audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but, readings)
     return dataclasses.replace(audit, sentence=sentence_of(audit))
 
 

@@ -20,12 +20,14 @@ import numpy as np
 from .._core import Error
 from . import evidence
 from .filter_cases import FilterRun
-from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of
+from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums
 from .row_hypotheses import (
+    FILTER_ORDER,
     Given,
     Params,
     as_half,
     evenly,
+    extreme_rows,
     as_bfloat16,
     folded,
     mixed_rows,
@@ -39,20 +41,22 @@ from .row_hypotheses import (
 from .sample_cases import OFF
 from .sample_judge import Judgement, SampleRun
 from .suspects import OF_NOISE
+from .verify_sweep import StepsRun
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
-#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of this case alone one of all.
+#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws; what another case that speaks against a
+#: hypothesis takes from it, and all of them together.
 #: Others that explain the draws as well, to the last digit, are named too, so many in all.
-STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 4.0
+STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, AGAINST, AGAINST_MOST = 1e-3, 10.0, 60.0, 3.0, 5.0, 0.7, 8.0
 AS_WELL = 3
 #: Nats from which on other cases may make up what a hypothesis lacks.
-NEARLY = 2.0
+NEARLY = 1.0
 #: Rules that stand for rare faults cost as much as a regime.
 ODD = ("place i", "behind it", "probabilities are", "by blocks of", "one token more", "in half precision", "bits", "clamped",
-       "the next ones do instead", "candidates", "the token is", "modulo", "stored in", "at most")
+       "the next ones do instead", "candidates", "the token is", "sums are")
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
 MISFIT = 8.0
-#: Hypotheses within so many nats of the best are tried on other cases, so many of them, on so many logits in all.
+#: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
 WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
 #: Logits that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
@@ -119,12 +123,23 @@ class Candidate:
         return f"{self.name} in {self.regime}" if self.regime else self.name
 
 
-def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = ()) -> str:
-    """What a run that failed is explained by, in words; '' where nothing is. elsewhere: runs of other cases."""
+def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = (), filter_order: str = "") -> str:
+    """What a run that failed is explained by, in words; '' where nothing is. elsewhere: runs of other cases; filter_order: the
+    callable's (readings.py)."""
+    token = FILTER_ORDER.set(filter_order or "joint")
+    try:
+        return _suspected(run, judgement, elsewhere)
+    finally:
+        FILTER_ORDER.reset(token)
+
+
+def _suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any]) -> str:
     if judgement.name == "masked_token":  # it says it
         return ""
     if judgement.name == "wrong_values":
         return _of_values(run)
+    if judgement.name in ("not_a_draft", "well_formed") and isinstance(run, StepsRun):
+        return emitted_wrongly(run)
     if isinstance(run, FilterRun) and (value := _value_of_dropped(run)):
         return f"dropped tokens are at {value:.6g}, not at -infinity"
     of_noise = judgement.name in OF_NOISE or judgement.name.startswith("correlation")
@@ -134,13 +149,25 @@ def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = ()) -> 
     return (of_noise and account.lost()) or _named(account, LEAST_OF_NOISE if of_noise else LEAST, elsewhere)
 
 
+def emitted_wrongly(run: StepsRun) -> str:
+    """Of steps that emit more than an accepted prefix and one token."""
+    out, drafts = np.concatenate(run.outputs), run.all_drafts()
+    fell = np.cumsum(out != drafts, axis=1) > 0
+    extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]  # behind the first that is no draft
+    extra[:run.case.batch] = False  # of the first call
+    before = np.concatenate([out[:run.case.batch], out[:-run.case.batch]])
+    if extra.any() and (out == before)[extra].mean() > 0.95:
+        return "the output keeps tokens of the call before"
+    return "a token is emitted behind a recovered one"
+
+
 def account_of(run: Any, group: int = 0) -> Account | None:
     """group: of rows or requests, those around it, where all are too many."""
     if isinstance(run, SampleRun):
         return None if run.case.readings or run.case.may_raise or run.driver.distribution is not None else _of_draws(run, group)
     if isinstance(run, FilterRun):
         return _of_filter(run, group)
-    from .step_hypotheses import account_of_steps  # it imports the rules of rows
+    from .step_hypotheses import account_of_steps  # it imports what is above
 
     return account_of_steps(run, group)
 
@@ -153,21 +180,25 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
     if found:
         top = max(candidate.nats for candidate in found)
         found = [candidate for candidate in found if candidate.nats > top - WINDOW]
-        most = sorted((candidate.nats for candidate in found), reverse=True)[:TRIED][-1]
-        found = [candidate for candidate in found if candidate.nats >= most][:2 * TRIED]
+        best_of: dict[str, float] = {}
+        for candidate in found:
+            best_of[candidate.name] = max(candidate.nats, best_of.get(candidate.name, 0.0))
+        likeliest = sorted(best_of, key=lambda name: -best_of[name])[:TRIED]
+        found = [candidate for candidate in found if candidate.name in likeliest]
     if repeats > max([least, *(candidate.nats for candidate in found)]) + (MORE if found else 0.0):
         return f"random numbers are those of {of}"
     gains = _gains(found, elsewhere) if len(found) > 1 or (found and found[0].nats <= least) else {}
-    best, words = -np.inf, []
+    best, words, regime = -np.inf, [], ""
     for candidate in found:
         with_it, against = gains.get(candidate, (0.0, 0.0))
-        nats = candidate.nats + with_it + max(against, -HERE_ALONE)
+        nats = candidate.nats + with_it - min(against, AGAINST_MOST)
         if candidate.nats + with_it <= least or (nats > best + MORE and candidate.is_off()):
             continue
         if nats > best + MORE:
             best, words = nats, [candidate.words]
-        elif len(words) < AS_WELL and not candidate.regime and candidate.name not in words and abs(nats - best) < 1e-9 * abs(best):
-            words.append(candidate.name)
+            regime = candidate.regime
+        elif len(words) < AS_WELL and candidate.regime == regime and candidate.words not in words and abs(nats - best) < 1e-9 * abs(best):
+            words.append(candidate.words)
     return ", or ".join(words)
 
 
@@ -193,7 +224,7 @@ def _candidates(account: Account, least: float) -> Iterator[Candidate]:
 
 
 def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, tuple[float, float]]:
-    """Nats by which each beats the sound rule in those other runs in which it does, and by which the sound rule beats it."""
+    """Nats by which each beats the sound rule in those other runs in which it does, and what those that speak against it take from it."""
     gains = {candidate: (0.0, 0.0) for candidate in candidates}
     names, spent = {candidate.name for candidate in candidates}, 0
     for run in elsewhere:
@@ -216,7 +247,7 @@ def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candid
             for candidate in candidates:
                 if candidate.name == name and candidate.regime in here:
                     nats = float(gain[here[candidate.regime]].sum())
-                    gains[candidate] = gains[candidate][0] + max(nats, 0.0), gains[candidate][1] + min(nats, 0.0)
+                    gains[candidate] = gains[candidate][0] + max(nats, 0.0), gains[candidate][1] + min(max(-nats, 0.0), AGAINST)
     return gains
 
 
@@ -238,7 +269,7 @@ def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.nda
     """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before all others."""
     out = [Regime("", np.ones(len(place), bool))]
     more: list[tuple[str, np.ndarray]] = []
-    if impossible is not None and impossible.any() and (begin := int(place[impossible].min())) >= 16:
+    if impossible is not None and impossible.any() and 16 <= (begin := int(place[impossible].min())) < batch - 1:
         more.append((f"places of the batch from {begin} on", place >= begin))
     if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
         for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
@@ -256,16 +287,18 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
     if not ((token >= 0) & (token < case.vocab_size)).all():
         return None
     calls = len(group) // case.batch
-    others = {words: group.reshape(calls, case.batch)[:, at].ravel() for words, at in neighbours(case.batch).items()}
+    all_groups = group.reshape(calls, case.batch)
+    others = {words: all_groups[:, at].ravel() for words, at in neighbours(case.batch).items()}
     every, others["the last call's"] = _of_last_call(run, group)
     if (case.params["temperature"] == 0.0).any():
-        rank = rank_among_random(case.params["temperature"][group.reshape(calls, case.batch)])
-        others["place i's for the i-th random row"] = np.take_along_axis(group.reshape(calls, case.batch), rank, axis=1).ravel()
+        rank = rank_among_random(case.params["temperature"][all_groups])
+        others["place i's for the i-th random row"] = np.take_along_axis(all_groups, rank, axis=1).ravel()
     here = np.flatnonzero(np.isin(group, window(around, case.groups, max(1, ELEMENTS // case.vocab_size))))
     place = np.tile(np.arange(case.batch), calls)[here]
     is_whole = len(here) == len(group)
     group, token = group[here], token[here]
     others = {words: at[here] for words, at in others.items()}
+    permuted = {words: at[here] for words, at in _put_back(case.params, all_groups)}
 
     groups, own_row = np.unique(group, return_inverse=True)
     own = Given(case.logits[groups], {name: value[groups] for name, value in case.params.items()})
@@ -283,8 +316,19 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                 continue
             params = {name: value[pairs[0]] for name, value in case.params.items()}
             rows = case.logits[pairs[0]]
-            for name, given in mixed_rows(rows, params, {words: pairs[1]}, every) if words else wrong_rows(rows, params, every):
+            for name, given in mixed_rows(rows, params, {words: pairs[1]}, every) if words else wrong_rows(rows, params, case.params):
                 yield name, OfRows(given, row, token)
+        for words, at in {**others, **permuted}.items():
+            of_row = np.searchsorted(groups, np.clip(at, groups[0], groups[-1]))
+            if len(groups) == case.groups and at.max() < case.groups:
+                yield f"rows are {words}", OfRows(own, of_row, token)
+        for words, which in (("largest", np.argmax), ("smallest", np.argmin)):
+            for name, value in case.params.items():
+                if len(np.unique(value)) > 1:
+                    of_call = all_groups[np.arange(calls), which(value[all_groups], axis=1)].repeat(case.batch)[here]
+                    pairs, row = np.unique(np.stack([group, of_call]), axis=1, return_inverse=True)
+                    mixed = {**{other: values[pairs[0]] for other, values in case.params.items()}, name: value[pairs[1]]}
+                    yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
         for name, draws in wrong_noise(case.vocab_size):
             yield name, OfRows(Given(own.logits, own.params, draws), own_row, token)
         if case.vocab_size > 1 << 16:
@@ -293,6 +337,9 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
             if bound < case.vocab_size:
                 yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
                     moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
+        if is_whole and len(token) * case.vocab_size <= ELEMENTS:
+            yield "what filters drop in one row they drop in all rows of the call", lambda: log_of(
+                _dropped_by_any(own, own_row, token, case.batch), case.vocab_size)
         yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
         yield "all tokens that are not masked have one chance", OfRows(Given(own.logits, own.params, evenly), own_row, token)
         far = (case.logits.max(axis=1) < case.logits.max() - 80.0) & (case.params["temperature"] > 0.0)
@@ -301,12 +348,37 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                 far[group], -np.log(case.vocab_size), sound)
 
     params = {name: value[group] for name, value in case.params.items()}
-    masked = np.isneginf(case.logits[groups]).any(axis=1)[own_row]
-    regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), [("masked tokens", masked), *_peaked(own, own_row)])
+    masked = np.isneginf(case.logits[groups]).mean(axis=1)[own_row]
+    by_rows = [("masked tokens", masked > 0.0), ("most tokens masked", masked > 0.5)]
+    peaked = [(words, here) for words, here in _peaked(own, own_row) if here.any() and not here.all()]
+    regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), by_rows)
+    regimes += [Regime(f"rows with {words}", here) for words, here in peaked]
     return Account(sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
-                   [*always_of(params), *(["rows with masked tokens"] if masked.all() else [])],
-                   lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_of)) if is_whole else (0.0, ""),
+                   [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())],
+                   lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
                    lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
+
+
+def _dropped_by_any(given: Given, row: np.ndarray, token: np.ndarray, batch: int) -> np.ndarray:
+    """[n]: of each draw, where a call's rows lose what any of them loses, but for their likeliest token."""
+    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in given.params.items()}
+    kept, whole = probabilities(given) > 0.0, probabilities(Given(given.logits, bare)).astype(np.float64)
+    calls = row.reshape(-1, batch)
+    by_all = np.stack([kept[np.unique(call)].all(axis=0) for call in calls]).repeat(batch, axis=0)
+    p = whole[row]
+    p = np.where(by_all | (p == p.max(axis=1, keepdims=True)), p, 0.0)
+    return p[np.arange(len(row)), token] / p.sum(axis=1)
+
+
+def _put_back(params: Params, groups: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Rows [calls, batch] sorted by a parameter and not put back, or by the wrong permutation: whose token a place has."""
+    for name, value in params.items():
+        if len(np.unique(value)) > 1:
+            for words, sign in (("rising", 1.0), ("falling", -1.0)):
+                order = np.argsort(sign * value[groups].astype(np.float64), axis=1, kind="stable")
+                yield f"sorted by {words} {name} and not put back", np.take_along_axis(groups, order, axis=1).ravel()
+                yield (f"sorted by {words} {name} and put back by the wrong permutation",
+                       np.take_along_axis(groups, np.take_along_axis(order, order, axis=1), axis=1).ravel())
 
 
 def _peaked(given: Given, row: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
@@ -344,7 +416,8 @@ def _of_filter(run: FilterRun, around: int) -> Account | None:
         others = {words: at[rows] for words, at in neighbours(len(left)).items()}
         if (case.params["temperature"] == 0.0).any():
             others["place i's for the i-th random row"] = rank_among_random(case.params["temperature"])[rows]
-        for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params)):
+        for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
+                                           extreme_rows(logits, params, case.params)):
             yield name, lambda given=given: log_p(given)
         if case.vocab_size > 1 << 16:
             yield "ids have 16 bits", lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))

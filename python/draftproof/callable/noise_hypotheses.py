@@ -18,6 +18,7 @@ LEFT_OF_SEEDS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
     *((f"seeds are cut to their low {bits} bits", lambda seed, bits=bits: seed & np.uint64((1 << bits) - 1)) for bits in LOW),
     ("seeds are rounded to float32", lambda seed: seed.astype(np.float32)),
     ("seeds are rounded to float64", lambda seed: seed.astype(np.float64)),
+    ("seeds from 2^63 on are one", lambda seed: np.minimum(seed, np.uint64(1 << 63))),
     ("seeds lose their sign", lambda seed: np.abs(seed.astype(np.int64)).astype(np.uint64)),
     ("the halves of seeds are xored", lambda seed: (seed ^ (seed >> np.uint64(32))) & np.uint64(0xFFFFFFFF)),
     ("the halves of seeds are added", lambda seed: (seed + (seed >> np.uint64(32))) & np.uint64(0xFFFFFFFF)),
@@ -31,6 +32,7 @@ def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, ba
     call; which. row: [n], of each draw."""
     best = (0.0, "")
     by_chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)
+    row = _alike(probabilities)[row]
     # Of rows that were drawn often, what came: that it is another distribution is no repetition.
     pairs, count = np.unique(np.stack([row, token]), axis=1, return_counts=True)
     drawn = np.bincount(row, minlength=len(by_chance))
@@ -43,21 +45,37 @@ def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, ba
             equal, open_ = (token[lag:] == token[:-lag])[same], chance < 1.0
             if equal[open_].sum() > 1.5 * chance[open_].sum():
                 best = max(best, (evidence.marked_log_e(equal[open_], chance[open_]), words))
+        for shift in (-1, 1) if lag == 1 < batch and same.any() else ():  # of seeds that follow one another
+            chance, equal = by_chance[row[lag:][same]], (token[lag:] == token[:-lag] + shift)[same]
+            if equal.sum() > 1.5 * chance.sum():
+                best = max(best, (evidence.marked_log_e(equal, np.minimum(chance, 0.999)), f"{words}, a token further"))
     return best
 
 
-def shared_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
-    """As repeats_of, of rows that may differ: draws that one number would give in running sums, by ids or from the likeliest on."""
-    best = (0.0, "")
+def shared_of(begin: np.ndarray, end: np.ndarray, batch: int) -> tuple[float, str]:
+    """As repeats_of, of random numbers in [begin, end) [n]: do those of pairs of draws overlap as one number would have it?"""
+    best, mass = (0.0, ""), end - begin
+    for lag, words, paired in _lags(len(begin), batch):
+        both = np.minimum(end[lag:], end[:-lag]) - np.maximum(begin[lag:], begin[:-lag])
+        ratio = np.maximum(both, 0.0) / np.maximum(mass[lag:] * mass[:-lag], 1e-30)
+        best = max(best, (float(np.log((1.0 - STRAY_PAIRS) * ratio[paired] + STRAY_PAIRS).sum()), words))
+    return best
+
+
+def shared_sums(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+    """shared_of, of numbers that are looked up in running sums, by ids or from the likeliest token on."""
+    found = []
     for order in (np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape), np.argsort(-probabilities, axis=1, kind="stable")):
         sums = np.empty(probabilities.shape)
         np.put_along_axis(sums, order, np.cumsum(np.take_along_axis(probabilities, order, axis=1), axis=1), axis=1)
-        end, mass = sums[row, token], probabilities[row, token]
-        for lag, words, paired in _lags(len(row), batch):
-            both = np.minimum(end[lag:], end[:-lag]) - np.maximum(end[lag:] - mass[lag:], end[:-lag] - mass[:-lag])
-            ratio = np.maximum(both, 0.0) / np.maximum(mass[lag:] * mass[:-lag], 1e-30)
-            best = max(best, (float(np.log((1.0 - STRAY_PAIRS) * ratio[paired] + STRAY_PAIRS).sum()), words))
-    return best
+        found.append(shared_of(sums[row, token] - probabilities[row, token], sums[row, token], batch))
+    return max(found)
+
+
+def _alike(probabilities: np.ndarray) -> np.ndarray:
+    """[G]: of each row the first that is equal."""
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), g) for g, row in enumerate(probabilities)], np.int64)
 
 
 def _lags(count: int, batch: int) -> list[tuple[int, str, np.ndarray]]:
@@ -69,8 +87,9 @@ def _lags(count: int, batch: int) -> list[tuple[int, str, np.ndarray]]:
 
 def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, token: np.ndarray) -> str:
     """Of draws [n] with these seeds: which seeds draw alike, by what is left of them; '' if none do."""
+    row = _alike(probabilities)[row]
     by_chance = np.clip((probabilities * probabilities).sum(axis=1), 1e-9, 1.0)[row]
-    most, words = 0, ""
+    most, words = 0, []
     for name, left_of in LEFT_OF_SEEDS:
         left = np.unique(left_of(seed), return_inverse=True)[1].ravel()
         order = np.lexsort((np.arange(len(seed)), left, row))
@@ -78,6 +97,7 @@ def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, 
         pair = (left[a] == left[b]) & (row[a] == row[b]) & (seed[a] != seed[b]) & (by_chance[a] < 0.9)
         equal = token[a][pair] == token[b][pair]
         nats = float(-np.log(by_chance[a][pair][equal]).sum())
-        if pair.sum() > most and equal.mean() > 0.95 and nats > LEAST_OF_SEEDS:
-            most, words = int(pair.sum()), name
-    return words
+        if pair.sum() >= max(most, 1) and equal.mean() > 0.95 and nats > LEAST_OF_SEEDS:
+            words = [*(words if pair.sum() == most else []), name]
+            most = int(pair.sum())
+    return ", or ".join(words[:3])

@@ -68,6 +68,7 @@ class CallableAudit:
     notes: list[str]
     profile: str = "full"
     but: str = ""  # of a verifier that is exact and slow: what it loses
+    readings: list[str] = dataclasses.field(default_factory=list)  # where correct engines differ: what this one does
 
     @property
     def would_find(self) -> tuple[CaseResult, CaseResult] | None:
@@ -81,7 +82,7 @@ class CallableAudit:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "verdict": self.verdict, "sentence": self.sentence, "n": self.n, "alpha": self.alpha,
-                "tv": self.tv, "profile": self.profile, "but": self.but, "seconds": self.seconds, "notes": self.notes,
+                "tv": self.tv, "profile": self.profile, "but": self.but, "readings": self.readings, "seconds": self.seconds, "notes": self.notes,
                 "failures": [{"name": f.name, "case": f.case.name if f.case is not None else "", "sentence": f.sentence, "n": f.n,
                               "distance": f.distance, "suspect": f.suspect,
                               "before": f.before.name if f.before is not None else None, "snippet": f.snippet,
@@ -119,6 +120,7 @@ def sentence_of(audit: CallableAudit) -> str:
         first = next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
         return f"{over}: {first.sentence} (after {first.n} {what})"
     text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}nothing found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
+    text += f"; readings: {', '.join(audit.readings)}" if audit.readings else ""
     unreached = [case.case for case in audit.cases if case.n == 0]
     return text + (f"; {len(unreached)} cases were not reached, first '{unreached[0]}'" if unreached else "")
 

@@ -4,6 +4,7 @@ logits or a random number that is not what it should be."""
 from __future__ import annotations
 
 import dataclasses
+from contextvars import ContextVar
 from typing import Callable, Iterator
 
 import numpy as np
@@ -13,13 +14,16 @@ from .._core import Error
 from .sample_cases import OFF
 
 #: Logits of which rules that sort them are tried, at most.
-SORTED = 1 << 18
+SORTED = 1 << 19
 
 #: What a parameter may be off by.
 FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0.8, 0.9, 0.95, 0.97, 0.99, 1.01, 1.03, 1.05, 1.1, 1.25),
            "min_p": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_k": ()}
 
 Params = dict[str, np.ndarray]
+
+#: In which order the callable under audit filters: "top_k_first" (top-p over what top-k left) or "joint" (over the whole row).
+FILTER_ORDER: ContextVar[str] = ContextVar("filter_order", default="joint")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ def probabilities(given: Given) -> np.ndarray:
 
 
 def _sound(logits: np.ndarray, params: Params) -> np.ndarray:
-    return _sampling.process_rows(logits, params, ties="keep_all").probabilities
+    return _sampling.process_rows(logits, params, ties="keep_all", filter_order=FILTER_ORDER.get()).probabilities
 
 
 def _without_its_last(logits: np.ndarray, params: Params) -> np.ndarray:
@@ -44,6 +48,13 @@ def _without_its_last(logits: np.ndarray, params: Params) -> np.ndarray:
     crossed = (params["top_p"] < 1.0) & ((p > 0.0).sum(axis=1) > 1)
     p[crossed, np.where(p > 0.0, p, np.inf).argmin(axis=1)[crossed]] = 0.0
     return p / p.sum(axis=1, keepdims=True)
+
+
+def _without_ties(logits: np.ndarray, params: Params) -> np.ndarray:
+    k = np.where(params["top_k"] > 0, np.minimum(params["top_k"], logits.shape[1]), logits.shape[1])
+    cut = np.take_along_axis(-np.sort(-logits, axis=1), k[:, None] - 1, axis=1)
+    several = (logits >= cut).sum(axis=1) > k
+    return _sound(np.where(several[:, None] & (logits == cut), -np.inf, logits).astype(np.float32), params)
 
 
 def _warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
@@ -79,10 +90,12 @@ def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by
         at = np.arange(logits.shape[1])[None, :]
         k = params["top_k"][:, None]
         keep = (k <= 0) | (at < k)
-        p = _divided(np.where(keep, np.exp((ranked - wide.max(axis=1, keepdims=True)) / t), 0.0))
-        before = sums(p) if sums else np.cumsum(p, axis=1) - p
+        whole = np.exp((ranked - wide.max(axis=1, keepdims=True)) / t)
+        p = _divided(np.where(keep, whole, 0.0))
+        of_p = p if FILTER_ORDER.get() == "top_k_first" else _divided(whole)
+        before = sums(of_p) if sums else np.cumsum(of_p, axis=1) - of_p
         top_p = params["top_p"][:, None]
-        count = np.where((before < (top_p.astype(np.float16) if is_half else top_p)) & (p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
+        count = np.where((before < (top_p.astype(np.float16) if is_half else top_p)) & (of_p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
         keep &= ((top_p >= 1.0) & (not is_never_off)) | (at < np.maximum(count + more, least))
         if "min_p" in params:
             keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p, keep)) | (at < least)
@@ -135,6 +148,45 @@ def _last_kept(p: np.ndarray) -> np.ndarray:
     return p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)
 
 
+def _drawn_warm(logits: np.ndarray, params: Params) -> np.ndarray:
+    bare = {name: np.full_like(value, OFF[name]) for name, value in params.items()}
+    bare["temperature"] = np.where(params["temperature"] > 0.0, 1.0, 0.0).astype(np.float32)
+    return _divided(np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0))
+
+
+def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """What lies above the last lower bound of a search in [0, the largest probability] stays."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        rest = _sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
+        kept = _sound(logits, params)
+        step = rest.max(axis=1, keepdims=True) * 2.0 ** -halvings
+        cut = np.floor(np.where(kept > 0.0, rest, np.inf).min(axis=1, keepdims=True) / step) * step
+        return _divided(np.where((params["top_p"] >= 1.0)[:, None] | (rest > cut), rest, 0.0))
+
+    return draws
+
+
+def _min_p_of_first(tile: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, {**params, "min_p": np.zeros_like(params["min_p"])})
+        return _divided(np.where(p >= params["min_p"][:, None] * p[:, :tile].max(axis=1, keepdims=True), p, 0.0))
+
+    return draws
+
+
+def _by_unfiltered_tiles(tile: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
+        begins = np.arange(0, logits.shape[1], tile)
+        kept = _sound(logits, params).astype(np.float64)
+        mass, of_tile = np.add.reduceat(_sound(logits, bare).astype(np.float64), begins, axis=1), np.add.reduceat(kept, begins, axis=1)
+        times = np.divide(mass, of_tile, out=np.zeros_like(mass), where=of_tile > 0.0)
+        return _divided(kept * times.repeat(np.diff([*begins, logits.shape[1]]), axis=1))
+
+    return draws
+
+
 def _padded(to: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     """With logits of 0, tokens beyond taken for the last one."""
 
@@ -156,6 +208,10 @@ def _rounded_sums(rounded: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.n
 def sums_rounded(p: np.ndarray, rounded: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     sums = rounded(np.cumsum(p, axis=1, dtype=np.float64).astype(np.float32)).astype(np.float64)
     return _divided(np.diff(sums, axis=1, prepend=0.0))
+
+
+def _raised(p: np.ndarray, more: float) -> np.ndarray:
+    return _divided(np.where(p > 0.0, p + more, 0.0))
 
 
 def _without_firsts(block: int) -> Callable[[np.ndarray, Params], np.ndarray]:
@@ -210,6 +266,28 @@ def _race_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
         return first + (1.0 - first.sum(axis=1, keepdims=True)) * p
 
     return draws
+
+
+def _raced(logits: np.ndarray, params: Params, more: float) -> np.ndarray:
+    if logits.size > SORTED:
+        raise Error("too many tokens")
+    return race_behind(_sound(logits, params).astype(np.float64), more)
+
+
+def race_behind(p: np.ndarray, more: float) -> np.ndarray:
+    """[n, V]: an exponential race whose numbers are `more` too large, so that token x cannot win before more / p(x). Between two such
+    times, from the likeliest token on, all that can win have the hazard of their sum."""
+    order = np.argsort(-p, axis=1, kind="stable")
+    ranked = np.take_along_axis(p, order, axis=1)
+    hazard, count = np.cumsum(ranked, axis=1), np.arange(1, p.shape[1] + 1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        start = np.where(ranked > 0.0, more / ranked, np.inf)
+        begin = np.exp(count * more - hazard * start)
+        end = np.exp(count * more - hazard * np.concatenate([start[:, 1:], np.full((len(p), 1), np.inf)], axis=1))
+    won = np.where(ranked > 0.0, (np.nan_to_num(begin) - np.nan_to_num(end)) / hazard, 0.0)
+    out = np.zeros(p.shape)
+    np.put_along_axis(out, order, ranked * np.cumsum(won[:, ::-1], axis=1)[:, ::-1], axis=1)
+    return out
 
 
 def _inverse_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
@@ -269,6 +347,18 @@ def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
                        for name in params if name != "temperature"}
             whose = words.removesuffix("'s")
             yield f"filters are skipped where {whose} has none", Given(logits, {**params, **skipped})
+            if "temperature" in names:
+                random = params["temperature"] > 0.0
+                yield f"temperature is not applied where {whose} has 1", changed("temperature", np.where(
+                    random & (every["temperature"][at] == 1.0), 1.0, params["temperature"]))
+
+
+def extreme_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
+    """As wrong_rows: a parameter is that of one row for all."""
+    for name in _active(params, every):
+        for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
+            if every[name].min() < every[name].max():
+                yield f"{name} is the {words} of the call", Given(logits, {**params, name: np.full_like(params[name], value)})
 
 
 def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
@@ -330,9 +420,6 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
             yield f"{name} is {most:g} at most", changed(name, np.where(params[name] == OFF[name], params[name], np.minimum(params[name], most)))
     yield from _wrong_logits(logits, params)
     for name in names:
-        for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
-            if every[name].min() < every[name].max():
-                yield f"{name} is the {words} of the call", changed(name, np.full_like(params[name], value))
         if name in ("top_p", "min_p"):
             for words, rounded in PRECISIONS:
                 yield f"{name} is {words}", changed(name, rounded(params[name]))
@@ -344,16 +431,22 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
 
 def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
     """Filters that compute otherwise, of rows that have the parameters `names`."""
+    if "top_k" in names:
+        yield "tokens tied at the cut of top_k are all dropped", _without_ties
     if "top_p" in names:
         yield "top_p sums in half precision", _with_own_filters(_half_sums)
         yield "top_p sums and is itself of half precision", _with_own_filters(_half_sums, is_half=True)
         yield "top_p keeps one token more", _with_own_filters(more=1)
+        for halvings in (8, 10, 16, 18, 20):
+            yield f"top_p's cut is found by {halvings} halvings", _cut_by_halves(halvings)
         for block in (256, 512, 1024, 2048, 4096):
             if block < size:
                 yield f"top_p sums by blocks of {block:,} tokens", _with_own_filters(_sums_of_blocks(block))
     if "min_p" in names:
         yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p, _: p[:, 1:2])
         yield "min_p is absolute", _with_own_filters(min_p_of=lambda p, _: np.ones((len(p), 1)))
+        if size > 1024:
+            yield "min_p is relative to the largest of the first 1,024 tokens", _min_p_of_first(1024)
         if {"top_p", "top_k"} & set(names):
             yield "min_p's bound is of the largest token after the other filters, its tokens are not", _with_own_filters(
                 min_p_of=lambda p, keep: p[:, :1] / (p * keep).sum(axis=1, keepdims=True))
@@ -362,6 +455,8 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
     for name in ("top_p", "min_p"):
         if name in names and size > 1:
             yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
+    if "temperature" in names:
+        yield "what filters keep is drawn at temperature 1", _drawn_warm
     if set(names) - {"temperature"}:
         yield "top_p sums in half precision, also where it is off", _with_own_filters(_half_sums, is_never_off=True, is_half=True)
         for words, rounded in PRECISIONS:
@@ -369,6 +464,8 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         for words, rest in (("the likeliest token", lambda p: p.argmax(axis=1)), ("the least likely token kept", _least_likely),
                             ("the last token kept", _last_kept), ("the last id", lambda p: np.full(len(p), -1))):
             yield f"what filters drop falls to {words}", _rest_to(rest)
+        if size > 1024:
+            yield "a tile of 1,024 tokens is drawn by its mass before the filters", _by_unfiltered_tiles(1024)
         for to in (8, 16, 32, 64, 128, 256, 1024):
             if size % to:
                 yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
@@ -380,10 +477,11 @@ def wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params],
         if period < size:
             yield f"random numbers repeat every {period:,} tokens", _of_period(period)
     yield "the running sum of the probabilities has half precision", _sums_in_half
-    for words, rounded in PRECISIONS[:2]:
-        yield f"running sums are stored in {words.removeprefix('of ')}", _rounded_sums(rounded)
+    for words, rounded in PRECISIONS:
+        yield f"running sums are {words}", _rounded_sums(rounded)
     for more in (1e-2, 1e-3, 1e-4, 1e-5):
         yield f"probabilities are raised by {more:g}", lambda logits, params, more=more: _divided(_sound(logits, params) + np.float32(more))
+        yield f"probabilities above 0 are raised by {more:g}", lambda logits, params, more=more: _raised(_sound(logits, params), more)
     for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
         yield f"probabilities are {bound:g} at least", lambda logits, params, bound=bound: _divided(
             np.maximum(_sound(logits, params), np.float32(bound)))
@@ -392,6 +490,8 @@ def wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params],
             yield f"tokens {block}, {2 * block} and so on never come, the next ones do instead", _without_firsts(block)
     yield "the token is 0", _only(0)
     yield "the token is the last one of the vocabulary", _only(-1)
+    for more in (1e-4, 1e-3, 1e-2, 0.1):
+        yield f"the numbers of an exponential race are {more:g} too large", lambda logits, params, more=more: _raced(logits, params, more)
     for bits in (8, 10, 11, 12, 16, 23, 24):
         yield f"random numbers of a race have {bits} bits", _race_of_bits(bits)
         yield f"random numbers have {bits} bits", _inverse_of_bits(bits)
@@ -403,7 +503,7 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
         yield f"logits are {words}", Given(np.where(finite, bounded(logits), logits), params)
     size = logits.shape[1]
     ends = {size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n}
-    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *ends}, reverse=True):
+    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *ends}):
         if 0 < bound < size:
             left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
             yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)

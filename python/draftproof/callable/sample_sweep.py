@@ -381,6 +381,12 @@ def _batches(maker: Maker, profile: str) -> None:
     greedy: dict[str, float] = {"temperature": 0.0}
     maker.probes("every temperature with every filter, each beside a greedy row", 2 * len(every), 260,
                  [row for i in order for row in (every[i], greedy)], 128)
+    # Beyond 2^24 logits a float32 does not hold their index: the likeliest token of each greedy row is an odd one.
+    def greedy_rows() -> np.ndarray:
+        out = np.zeros((4, 151_936), np.float32)
+        out[np.arange(4), [1, 75_967, 131_073, 151_935]] = 9.0
+        return out
+    maker.add("V = 151936 in a batch of 128, temperature 0", 128, greedy_rows, 151_936, 128, is_late=True, temperature=0.0)
     for size, batch in ((65_537, 33), (32_001, 65), (8193, 129), (4097, 257), (1025, 1025), (100, 4097)):
         maker.probes(f"V = {size} in batches of {batch}", batch, size, combined(size, min(batch, 11), maker.with_min_p, 3), batch)
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from .._core import Error
 from .hypotheses import ELEMENTS, Account, Regime, Rules, always_of, log_of, regimes_of, tiny_of, window
-from .noise_hypotheses import lost_of_seeds, repeats_of
+from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of
 from .row_hypotheses import (
     PRECISIONS,
     Given,
     Params,
+    extreme_rows,
     mixed_rows,
     neighbours,
     probabilities,
@@ -176,6 +177,8 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
         for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
             yield name, lambda rule=rule: told(rule())
+        if (case.params["temperature"] == 0.0).any():
+            yield "all drafts that match are counted, also behind one that does not", lambda: _counted(steps, told, p)
 
     def lost() -> str:
         seeds = np.concatenate([run.seeds_of(call) for call in range(len(steps.out) // batch)])
@@ -184,8 +187,27 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
     tiny = tiny_of(case.vocab_size)
     return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
                    [*always_of(case.params), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
-                   lambda: repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
+                   lambda: max(repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
+                               shared_of(*_coins(steps, told, p, q), batch)),
                    lambda: lost() if batch == run.case.batch else "")
+
+
+def _coins(steps: Steps, told: Told, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the coin of each step's first draft lies, [n]: beginning and end."""
+    row, x = steps.row[:, 0], told.x[:, 0]
+    chance = np.minimum(1.0, p[row, x] / np.maximum(q[row, x], 1e-30))
+    begin, end = np.where(told.fell[:, 0], chance, 0.0), np.where(told.stood[:, 0], chance, 1.0)
+    is_odd = (steps.lens == 0) | (end <= begin)  # no coin, or none that could
+    return np.where(is_odd, 0.0, begin), np.where(is_odd, 1.0, end)
+
+
+def _counted(steps: Steps, told: Told, p: np.ndarray) -> np.ndarray:
+    """Log probabilities of greedy steps that emit as many drafts as match their rows' likeliest tokens."""
+    everything, best = np.arange(len(steps.out)), p.argmax(axis=1)
+    matches = (told.is_draft & (best[steps.row] == told.x)).sum(axis=1)
+    due = np.where(told.place < matches[:, None], told.x, -1)
+    due[everything, matches] = best[steps.row[everything, matches]]
+    return np.where((due == steps.out).all(axis=1), 0.0, np.log(1e-3 / told.size))
 
 
 def _unrolled(case: StepsCase, steps: Steps) -> tuple[StepsCase, Steps]:
@@ -296,12 +318,12 @@ def _wrong_rules(given: _Rows) -> Rulings:
             begin, np.maximum(rows - drafts, 0.0), 0.0))
         yield residual(f"residuals end at {bound:,} tokens, as rows do where they are empty", lambda rows, drafts, _x, begin=begin: _unless_below(
             np.where(begin, np.maximum(rows - drafts, 0.0), 0.0), 1e-12, np.where(begin, rows, 0.0)))
-    for words, rounded in PRECISIONS[:2]:
+    for words, rounded in PRECISIONS:
         def stored(left: np.ndarray, rounded: Callable[[np.ndarray], np.ndarray] = rounded) -> np.ndarray:
             total = left.sum(axis=1, keepdims=True)
             return sums_rounded(np.divide(left, total, out=np.zeros_like(left), where=total > 0.0), rounded)
 
-        yield residual(f"running sums are stored in {words.removeprefix('of ')}", lambda rows, drafts, _x, stored=stored: stored(
+        yield residual(f"running sums are {words}", lambda rows, drafts, _x, stored=stored: stored(
             np.maximum(rows - drafts, 0.0)), bonus=stored(p))
     for share in (0.5, 0.8, 0.9, 0.95):
         yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
@@ -369,15 +391,15 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for bound in (1e-4, 1e-3, 1e-2):
         yield ratio(f"drafts of q below {bound:g} are accepted", lambda rows, drafts, bound=bound: np.where(
             drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
+    for bound in (0.5, 0.8, 0.9, 0.95):
+        yield ratio(f"drafts of p of {bound:g} or more are accepted", lambda rows, drafts, bound=bound: np.where(
+            rows >= bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
     for factor in (0.5, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 2.0):
         words = "too often" if factor > 1.0 else "too seldom"
         yield ratio(f"drafts are accepted {words}, as with {factor:g} p / q",
                     lambda rows, drafts, factor=factor: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30)))
     yield ratio("drafts are judged as if q were 1", lambda rows, _: rows)
     yield ratio("p / q is inverted", lambda rows, drafts: np.minimum(1.0, drafts / np.maximum(rows, 1e-30)))
-    for bound in (0.5, 0.8, 0.9, 0.95):
-        yield ratio(f"drafts of p of {bound:g} or more are accepted", lambda rows, drafts, bound=bound: np.where(
-            rows >= bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
     for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
         yield ratio(f"p and q are {bound:g} at least where drafts are judged", lambda rows, drafts, bound=bound: np.minimum(
             1.0, np.maximum(rows, bound) / np.maximum(drafts, bound)))
@@ -451,7 +473,8 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
         by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, batch - 1)
         by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
     every = given.params if case is None else case.params
-    for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every)):
+    for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every),
+                                       extreme_rows(given.target, given.params, every)):
 
         def rule(wrong: Given = wrong) -> Rule:
             rows = _table(wrong)

@@ -107,6 +107,13 @@ class StepsRun:
         while self.n < n:
             self.call()
 
+    def all_drafts(self) -> np.ndarray:
+        """[n, W], -1 beyond."""
+        case, width = self.case, self.outputs[0].shape[1]
+        out = np.full((self.calls, case.batch, width), -1, np.int64)
+        out[:, np.arange(width)[None, :] < case.lens[:, None]] = np.stack(self.drafts)
+        return out.reshape(-1, width)
+
     def judge(self, alpha: float) -> Judgement:
         return judge_steps(self, alpha)
 
@@ -168,14 +175,9 @@ def steps_of(run: StepsRun) -> Steps:
     out = np.concatenate(run.outputs)
     width = out.shape[1]
     place = np.arange(width)[None, :]
-    drafts = np.full((case.batch, width), -1, np.int64)
-    all_drafts = []
-    for given in run.drafts:
-        drafts[place < case.lens[:, None]] = given
-        all_drafts.append(drafts.copy())
     lens = np.tile(case.lens, run.calls)
     first = np.cumsum(case.lens + 1) - (case.lens + 1)
-    return Steps(out, np.concatenate(all_drafts), lens, (np.cumprod(out != -1, axis=1)).sum(axis=1),
+    return Steps(out, run.all_drafts(), lens, (np.cumprod(out != -1, axis=1)).sum(axis=1),
                  np.tile(first[:, None] + np.minimum(place, case.lens[:, None]), (run.calls, 1)))
 
 
@@ -426,6 +428,13 @@ def _residuals(maker: Maker) -> None:
     maker.add("a proposal of another shape at temperatures 0.25 and 4", 3072, [{"temperature": 0.25}, {"temperature": 4.0}] * 32, [1] * 64,
               lambda: (repeated([0.3, 0.4, 0.3], 128) * np.repeat(np.tile(np.float32([0.25, 4.0]), 32), 2)[:, None],
                        np.tile(np.float32([0.2, 0.3, 0.5]), (64, 1))), vocab_size=3)
+
+    def by_request() -> tuple[np.ndarray, np.ndarray]:
+        """Tokens in another order for each request; the proposal has one that the target seldom draws."""
+        p, q = [np.stack([np.roll(row, b) for b in range(60)]) for row in ([0.4, 0.3, 0.2, 0.1], [0.1, 0.1, 0.7, 0.1])]
+        lens = np.array([2, 1, 3] * 20)
+        return np.log(np.repeat(p, lens + 1, axis=0)).astype(np.float32), np.repeat(q, lens, axis=0).astype(np.float32)
+    maker.add("rows that differ from request to request", 480, [PLAIN] * 60, [2, 1, 3] * 20, by_request, vocab_size=4)
 
     def falling() -> tuple[np.ndarray, np.ndarray]:
         """Other rows at each place: probable there, improbable before."""
