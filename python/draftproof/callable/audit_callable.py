@@ -18,7 +18,7 @@ from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
 from .profiles import Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
-from .readings import filter_order_of, readings_of, tokens_of_run
+from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement, SampleRun
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
@@ -181,11 +181,24 @@ class Auditor:
             return None
         return tokens_of_run(run)
 
+    def _called(self, logits: np.ndarray, params: dict[str, np.ndarray], seeds: np.ndarray) -> np.ndarray | None:
+        """A token of each row."""
+        if self.kind == "verify":
+            given: tuple[Any, ...] = (np.zeros(0, np.int32), np.zeros((0, logits.shape[1]), np.float32), logits,
+                                      np.zeros(len(logits), np.int64), params, seeds)
+        else:
+            given = (logits, params, seeds)
+        try:
+            return np.asarray(self.driver(*given)).reshape(len(logits), -1)[:, 0]
+        except (CallFailure, Error, TypeError, ValueError):
+            return None
+
     def readings(self) -> list[str]:
         """Of a callable that was found sound."""
         if self.kind == "constrained" or self.driver.distribution is not None:
             return []
-        return readings_of(self.kind, "min_p" in self.driver.read, self._drawn)
+        out = readings_of(self.kind, "min_p" in self.driver.read, self._drawn)
+        return out + repeats(self._called) if self.kind != "filter" and not self.ranges else out
 
     def _has_state(self) -> bool:
         drawn = []

@@ -20,7 +20,7 @@ import numpy as np
 from .._core import Error
 from . import evidence
 from .filter_cases import FilterRun
-from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums
+from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     FILTER_ORDER,
     Given,
@@ -35,7 +35,6 @@ from .row_hypotheses import (
     neighbours,
     probabilities,
     rank_among_random,
-    wrong_noise,
     wrong_rows,
 )
 from .sample_cases import OFF
@@ -154,6 +153,12 @@ def emitted_wrongly(run: StepsRun) -> str:
     out, drafts = np.concatenate(run.outputs), run.all_drafts()
     fell = np.cumsum(out != drafts, axis=1) > 0
     extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]  # behind the first that is no draft
+    strange = (out != drafts) & (np.roll(out, -1, axis=1) != -1) & (np.arange(out.shape[1]) < out.shape[1] - 1)[None, :]
+    if strange.any() and (out == (drafts & 0xFFFF))[strange].all():
+        return "drafts are emitted by ids of 16 bits"
+    lens = np.tile(run.case.lens, run.calls)
+    if ((out != -1).sum(axis=1) > lens + 1).any():
+        return "drafts are taken beyond a request's own"
     extra[:run.case.batch] = False  # of the first call
     before = np.concatenate([out[:run.case.batch], out[:-run.case.batch]])
     if extra.any() and (out == before)[extra].mean() > 0.95:
@@ -329,8 +334,12 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                     pairs, row = np.unique(np.stack([group, of_call]), axis=1, return_inverse=True)
                     mixed = {**{other: values[pairs[0]] for other, values in case.params.items()}, name: value[pairs[1]]}
                     yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
-        for name, draws in wrong_noise(case.vocab_size):
-            yield name, OfRows(Given(own.logits, own.params, draws), own_row, token)
+                    mixed = {**mixed, name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name], value[pairs[0]])}
+                    yield f"{name} is the {words} of the call, where it is on", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
+        for name, draws in wrong_draws(case.vocab_size):
+            yield name, OfRows(Given(own.logits, own.params, lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
+        yield "the index of row and token together is a float32", lambda: log_of(
+            _of_float_index(probabilities(own), own_row, token, place), case.vocab_size)
         if case.vocab_size > 1 << 16:
             yield "ids have 16 bits", lambda: log_of(folded(probabilities(own))[own_row, token], case.vocab_size)
         for bound in (1 << 15, 1 << 16, 1 << 17):
@@ -368,6 +377,19 @@ def _dropped_by_any(given: Given, row: np.ndarray, token: np.ndarray, batch: int
     p = whole[row]
     p = np.where(by_all | (p == p.max(axis=1, keepdims=True)), p, 0.0)
     return p[np.arange(len(row)), token] / p.sum(axis=1)
+
+
+def _of_float_index(p: np.ndarray, row: np.ndarray, token: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """[n]: of each draw, where place * V + token is rounded to float32."""
+    size, begin = p.shape[1], place.astype(np.int64) * p.shape[1]
+    if begin.max() + size < 1 << 24:
+        return p[row, token]
+    out = np.zeros(len(token))
+    for d in range(-64, 65):
+        from_here = np.clip(token + d, 0, size - 1)
+        rounded = np.clip((begin + from_here).astype(np.float32).astype(np.int64) - begin, 0, size - 1)
+        out += np.where((from_here == token + d) & (rounded == token), p[row, from_here], 0.0)
+    return out
 
 
 def _put_back(params: Params, groups: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

@@ -16,6 +16,8 @@ ROWS = 64
 SIZE = 100
 
 Drawn = Callable[[Any], np.ndarray | None]
+#: (logits, params, seeds) of a batch -> a token of each row, None where the callable does not take them.
+Called = Callable[[np.ndarray, dict[str, np.ndarray], np.ndarray], "np.ndarray | None"]
 
 
 def _row(*head: float) -> np.ndarray:
@@ -28,7 +30,7 @@ def _case(kind: str, name: str, row: np.ndarray, draft: int | None = None, **giv
     logits, source = np.tile(row, (ROWS, 1)), f"readings: {name}"
     if kind == "verify":
         lens = np.full(ROWS, 0 if draft is None else 1)
-        drafts = np.zeros((0, SIZE), np.float32) if draft is None else None
+        drafts = np.zeros((0, len(row)), np.float32) if draft is None else None
         return StepsCase(name, np.repeat(logits, lens + 1, axis=0), drafts, lens, params, source,
                          fixed=None if draft is None else np.full(ROWS, draft))
     case = SampleCase(name, logits, source, params, batch=ROWS, is_fixed=True)
@@ -74,3 +76,18 @@ def readings_of(kind: str, with_min_p: bool, drawn: Drawn) -> list[str]:
     if tied is not None and 0 in tied and set(tied) <= {0, 1, 2, 3}:
         out.append("all tokens tied at top_k's cut" if len(tied) == 4 else "top_k tokens where some tie at its cut")
     return out
+
+
+def repeats(called: Called) -> list[str]:
+    """Is a token what its row and its seed make it: in an equal call, and in a batch of other order?"""
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(ROWS, 2100)).astype(np.float32)
+    params = params_of(ROWS, temperature=np.where(np.arange(ROWS) % 3 == 0, 0.0, 1.0), top_k=np.where(np.arange(ROWS) % 2, 200, 0), top_p=1.0)
+    seeds, order = np.arange(ROWS, dtype=np.uint64) + np.uint64(1000), rng.permutation(ROWS)
+    first, again = called(logits, params, seeds), called(logits, params, seeds)
+    moved = called(logits[order], {name: value[order] for name, value in params.items()}, seeds[order])
+    if first is None or again is None or moved is None:
+        return []
+    if not np.array_equal(first, again):
+        return ["equal calls give other tokens"]
+    return [] if np.array_equal(first[order], moved) else ["rows in another order draw other tokens with the same seeds"]

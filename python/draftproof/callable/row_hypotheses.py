@@ -65,12 +65,12 @@ def _warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
         rest = {**params, name: np.full_like(params[name], OFF[name])}
         alone = {other: value if other == name else np.full_like(value, OFF[other]) for other, value in params.items()}
         alone["temperature"] = np.where(greedy, 0.0, 1.0).astype(np.float32)
-        return _divided(_sampling.process_rows(logits, rest).probabilities * (_sampling.process_rows(logits, alone).probabilities > 0.0))
+        return divided(_sampling.process_rows(logits, rest).probabilities * (_sampling.process_rows(logits, alone).probabilities > 0.0))
 
     return draws
 
 
-def _divided(p: np.ndarray) -> np.ndarray:
+def divided(p: np.ndarray) -> np.ndarray:
     total = p.sum(axis=1, keepdims=True)
     return np.divide(p, total, out=np.zeros_like(p), where=total > 0.0)
 
@@ -91,8 +91,8 @@ def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by
         k = params["top_k"][:, None]
         keep = (k <= 0) | (at < k)
         whole = np.exp((ranked - wide.max(axis=1, keepdims=True)) / t)
-        p = _divided(np.where(keep, whole, 0.0))
-        of_p = p if FILTER_ORDER.get() == "top_k_first" else _divided(whole)
+        p = divided(np.where(keep, whole, 0.0))
+        of_p = p if FILTER_ORDER.get() == "top_k_first" else divided(whole)
         before = sums(of_p) if sums else np.cumsum(of_p, axis=1) - of_p
         top_p = params["top_p"][:, None]
         count = np.where((before < (top_p.astype(np.float16) if is_half else top_p)) & (of_p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by
         if "min_p" in params:
             keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p, keep)) | (at < least)
         out = np.zeros_like(p)
-        np.put_along_axis(out, order, _divided(np.where(keep, p, 0.0)), axis=1)
+        np.put_along_axis(out, order, divided(np.where(keep, p, 0.0)), axis=1)
         greedy = params["temperature"] == 0.0
         if greedy.any():
             out[greedy] = _sound(logits[greedy], {name: value[greedy] for name, value in params.items()})
@@ -128,7 +128,7 @@ def undivided(logits: np.ndarray, params: Params) -> np.ndarray:
 
 
 def evenly(logits: np.ndarray, params: Params) -> np.ndarray:
-    return _divided((logits > -np.inf).astype(np.float64))
+    return divided((logits > -np.inf).astype(np.float64))
 
 
 def _rest_to(which: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, Params], np.ndarray]:
@@ -151,7 +151,21 @@ def _last_kept(p: np.ndarray) -> np.ndarray:
 def _drawn_warm(logits: np.ndarray, params: Params) -> np.ndarray:
     bare = {name: np.full_like(value, OFF[name]) for name, value in params.items()}
     bare["temperature"] = np.where(params["temperature"] > 0.0, 1.0, 0.0).astype(np.float32)
-    return _divided(np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0))
+    return divided(np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0))
+
+
+def _with_tail(begin: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
+        return divided(np.where((_sound(logits, params) > 0.0) | (np.arange(logits.shape[1]) >= begin), _sound(logits, bare), 0.0))
+
+    return draws
+
+
+def _whole_bin(logits: np.ndarray, params: Params) -> np.ndarray:
+    rest = _sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
+    cut = np.where(_sound(logits, params) > 0.0, rest, np.inf).min(axis=1, keepdims=True)
+    return divided(np.where(rest >= 2.0 ** np.floor(np.log2(cut)), rest, 0.0))
 
 
 def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
@@ -162,7 +176,7 @@ def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
         kept = _sound(logits, params)
         step = rest.max(axis=1, keepdims=True) * 2.0 ** -halvings
         cut = np.floor(np.where(kept > 0.0, rest, np.inf).min(axis=1, keepdims=True) / step) * step
-        return _divided(np.where((params["top_p"] >= 1.0)[:, None] | (rest > cut), rest, 0.0))
+        return divided(np.where((params["top_p"] >= 1.0)[:, None] | (rest > cut), rest, 0.0))
 
     return draws
 
@@ -170,7 +184,7 @@ def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
 def _min_p_of_first(tile: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         p = _sound(logits, {**params, "min_p": np.zeros_like(params["min_p"])})
-        return _divided(np.where(p >= params["min_p"][:, None] * p[:, :tile].max(axis=1, keepdims=True), p, 0.0))
+        return divided(np.where(p >= params["min_p"][:, None] * p[:, :tile].max(axis=1, keepdims=True), p, 0.0))
 
     return draws
 
@@ -182,7 +196,7 @@ def _by_unfiltered_tiles(tile: int) -> Callable[[np.ndarray, Params], np.ndarray
         kept = _sound(logits, params).astype(np.float64)
         mass, of_tile = np.add.reduceat(_sound(logits, bare).astype(np.float64), begins, axis=1), np.add.reduceat(kept, begins, axis=1)
         times = np.divide(mass, of_tile, out=np.zeros_like(mass), where=of_tile > 0.0)
-        return _divided(kept * times.repeat(np.diff([*begins, logits.shape[1]]), axis=1))
+        return divided(kept * times.repeat(np.diff([*begins, logits.shape[1]]), axis=1))
 
     return draws
 
@@ -196,105 +210,6 @@ def _padded(to: int) -> Callable[[np.ndarray, Params], np.ndarray]:
         out = p[:, :size].copy()
         out[:, -1] += p[:, size:].sum(axis=1)
         return out
-
-    return draws
-
-
-def _rounded_sums(rounded: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """A number looked up in running sums that are stored so."""
-    return lambda logits, params: sums_rounded(_sound(logits, params), rounded)
-
-
-def sums_rounded(p: np.ndarray, rounded: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    sums = rounded(np.cumsum(p, axis=1, dtype=np.float64).astype(np.float32)).astype(np.float64)
-    return _divided(np.diff(sums, axis=1, prepend=0.0))
-
-
-def _raised(p: np.ndarray, more: float) -> np.ndarray:
-    return _divided(np.where(p > 0.0, p + more, 0.0))
-
-
-def _without_firsts(block: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """The first token of every block but the first is passed over, for the next one."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = _sound(logits, params).copy()
-        firsts = np.arange(block, p.shape[1] - 1, block)
-        p[:, firsts + 1] += p[:, firsts]
-        p[:, firsts] = 0.0
-        return p
-
-    return draws
-
-
-def _only(token: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = np.zeros(logits.shape)
-        p[:, token] = 1.0
-        return p
-
-    return draws
-
-
-def _sums_in_half(logits: np.ndarray, params: Params) -> np.ndarray:
-    """A number looked up in running sums of half precision."""
-    p = _sound(logits, params)
-    if p.shape[1] > 1 << 16:
-        raise Error("too many tokens")
-    return _divided(np.diff(np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16).astype(np.float64), axis=1, prepend=0.0))
-
-
-def _of_period(period: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """A race: of tokens with one random number the likeliest wins."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = _sound(logits, params)
-        folded = np.concatenate([p, np.zeros((len(p), -p.shape[1] % period), p.dtype)], axis=1).reshape(len(p), -1, period)
-        wins = (folded == folded.max(axis=1, keepdims=True)).reshape(len(p), -1)[:, :p.shape[1]]
-        return _divided(np.where(wins, p, 0.0))
-
-    return draws
-
-
-def _race_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """The first token whose number is 0 wins, if there is one."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = _sound(logits, params)
-        zero = 2.0 ** -bits
-        first = np.where(p > 0.0, zero * (1.0 - zero) ** (np.cumsum(p > 0.0, axis=1) - 1.0), 0.0)
-        return first + (1.0 - first.sum(axis=1, keepdims=True)) * p
-
-    return draws
-
-
-def _raced(logits: np.ndarray, params: Params, more: float) -> np.ndarray:
-    if logits.size > SORTED:
-        raise Error("too many tokens")
-    return race_behind(_sound(logits, params).astype(np.float64), more)
-
-
-def race_behind(p: np.ndarray, more: float) -> np.ndarray:
-    """[n, V]: an exponential race whose numbers are `more` too large, so that token x cannot win before more / p(x). Between two such
-    times, from the likeliest token on, all that can win have the hazard of their sum."""
-    order = np.argsort(-p, axis=1, kind="stable")
-    ranked = np.take_along_axis(p, order, axis=1)
-    hazard, count = np.cumsum(ranked, axis=1), np.arange(1, p.shape[1] + 1)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        start = np.where(ranked > 0.0, more / ranked, np.inf)
-        begin = np.exp(count * more - hazard * start)
-        end = np.exp(count * more - hazard * np.concatenate([start[:, 1:], np.full((len(p), 1), np.inf)], axis=1))
-    won = np.where(ranked > 0.0, (np.nan_to_num(begin) - np.nan_to_num(end)) / hazard, 0.0)
-    out = np.zeros(p.shape)
-    np.put_along_axis(out, order, ranked * np.cumsum(won[:, ::-1], axis=1)[:, ::-1], axis=1)
-    return out
-
-
-def _inverse_of_bits(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        ends = np.minimum(np.ceil(np.cumsum(_sound(logits, params), axis=1, dtype=np.float64) * 2.0 ** bits - 1e-6), 2.0 ** bits)
-        ends[:, -1] = 2.0 ** bits
-        return np.diff(ends, axis=1, prepend=0.0) * 2.0 ** -bits
 
     return draws
 
@@ -359,6 +274,8 @@ def extreme_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[
         for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
             if every[name].min() < every[name].max():
                 yield f"{name} is the {words} of the call", Given(logits, {**params, name: np.full_like(params[name], value)})
+                on = params[name] != np.asarray(OFF[name], params[name].dtype)
+                yield f"{name} is the {words} of the call, where it is on", Given(logits, {**params, name: np.where(on, value, params[name])})
 
 
 def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
@@ -437,6 +354,7 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         yield "top_p sums in half precision", _with_own_filters(_half_sums)
         yield "top_p sums and is itself of half precision", _with_own_filters(_half_sums, is_half=True)
         yield "top_p keeps one token more", _with_own_filters(more=1)
+        yield "top_p keeps all tokens of the binary exponent at which it is reached", _whole_bin
         for halvings in (8, 10, 16, 18, 20):
             yield f"top_p's cut is found by {halvings} halvings", _cut_by_halves(halvings)
         for block in (256, 512, 1024, 2048, 4096):
@@ -461,6 +379,11 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         yield "top_p sums in half precision, also where it is off", _with_own_filters(_half_sums, is_never_off=True, is_half=True)
         for words, rounded in PRECISIONS:
             yield f"filters sort by logits {words}", _with_own_filters(by=rounded)
+        yield "filters sort by the bits of logits, negative ones in reverse", _with_own_filters(
+            by=lambda x: np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64))
+        for block in (4, 8, 32, 128, 1024):
+            if size % block:
+                yield f"the last V modulo {block} tokens are not filtered", _with_tail(size // block * block)
         for words, rest in (("the likeliest token", lambda p: p.argmax(axis=1)), ("the least likely token kept", _least_likely),
                             ("the last token kept", _last_kept), ("the last id", lambda p: np.full(len(p), -1))):
             yield f"what filters drop falls to {words}", _rest_to(rest)
@@ -469,32 +392,6 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         for to in (8, 16, 32, 64, 128, 256, 1024):
             if size % to:
                 yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
-
-
-def wrong_noise(size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
-    """Random numbers that are not what they should be."""
-    for period in (256, 512, 1024, 2048, 4096, 8192, 1 << 15, 1 << 16):
-        if period < size:
-            yield f"random numbers repeat every {period:,} tokens", _of_period(period)
-    yield "the running sum of the probabilities has half precision", _sums_in_half
-    for words, rounded in PRECISIONS:
-        yield f"running sums are {words}", _rounded_sums(rounded)
-    for more in (1e-2, 1e-3, 1e-4, 1e-5):
-        yield f"probabilities are raised by {more:g}", lambda logits, params, more=more: _divided(_sound(logits, params) + np.float32(more))
-        yield f"probabilities above 0 are raised by {more:g}", lambda logits, params, more=more: _raised(_sound(logits, params), more)
-    for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
-        yield f"probabilities are {bound:g} at least", lambda logits, params, bound=bound: _divided(
-            np.maximum(_sound(logits, params), np.float32(bound)))
-    for block in (32, 64, 128, 256, 512, 1024, 2048, 4096):
-        if block + 1 < size:
-            yield f"tokens {block}, {2 * block} and so on never come, the next ones do instead", _without_firsts(block)
-    yield "the token is 0", _only(0)
-    yield "the token is the last one of the vocabulary", _only(-1)
-    for more in (1e-4, 1e-3, 1e-2, 0.1):
-        yield f"the numbers of an exponential race are {more:g} too large", lambda logits, params, more=more: _raced(logits, params, more)
-    for bits in (8, 10, 11, 12, 16, 23, 24):
-        yield f"random numbers of a race have {bits} bits", _race_of_bits(bits)
-        yield f"random numbers have {bits} bits", _inverse_of_bits(bits)
 
 
 def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:

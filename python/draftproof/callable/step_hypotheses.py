@@ -3,6 +3,7 @@ one thing wrong."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import itertools
@@ -12,17 +13,16 @@ import numpy as np
 
 from .._core import Error
 from .hypotheses import ELEMENTS, Account, Regime, Rules, always_of, log_of, regimes_of, tiny_of, window
-from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of
+from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import (
-    PRECISIONS,
     Given,
     Params,
+    divided,
     extreme_rows,
     mixed_rows,
     neighbours,
     probabilities,
     rank_among_random,
-    sums_rounded,
     undivided,
     wrong_rows,
 )
@@ -51,6 +51,8 @@ class Rule:
     never_from: int = 1 << 30  # of the drafts of a call
     bits_of_ids: int = 62  # by which drafts are looked up
     q_of_last_call: bool = False
+    next_token: str = ""  # "p" or "q": it is looked up for the next draft
+    adds_up: bool = False  # p, over the places
 
 
 class Told:
@@ -76,7 +78,10 @@ class Told:
     def __call__(self, rule: Rule) -> np.ndarray:
         x = self.x & ((1 << rule.bits_of_ids) - 1)
         q_row = np.concatenate([self.steps.row[:self.batch], self.steps.row[:-self.batch]]) if rule.q_of_last_call else self.steps.row
-        p, q = rule.accept[self.steps.row, x], rule.q[q_row, x]
+        later = np.where(np.roll(self.is_draft, -1, axis=1), np.roll(x, -1, axis=1), x)
+        p = rule.accept[self.steps.row, later if rule.next_token == "p" else x]
+        q = rule.q[q_row, later if rule.next_token == "q" else x]
+        p = np.cumsum(p, axis=1) if rule.adds_up else p
         chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
         chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
         if rule.period:  # a coin that was below the chances of the drafts so many before it
@@ -98,6 +103,12 @@ class Told:
             bonus = np.maximum(np.minimum(until, below) - np.minimum(until - bonus, below), 0.0) / below
         drawn = np.where(self.is_bonus, bonus, recovered)
         return log_p + log_of(drawn, self.size)
+
+    def with_bonus_of(self, row: np.ndarray) -> Told:
+        """The same with other rows [n] of bonus tokens."""
+        other = copy.copy(self)
+        other.row = np.where(self.is_bonus, row, self.row)
+        return other
 
     def _of_rows(self, rule: Rule) -> np.ndarray:
         left = rule.residual(rule.recover, rule.q, self.x)
@@ -177,6 +188,8 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
         for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
             yield name, lambda rule=rule: told(rule())
+        yield "bonus tokens are given to the requests that accept all in the order of requests", lambda: told.with_bonus_of(
+            _in_order(steps, batch, np.cumsum(case.lens + 1) - 1))(Rule(p, p, p, q))
         if (case.params["temperature"] == 0.0).any():
             yield "all drafts that match are counted, also behind one that does not", lambda: _counted(steps, told, p)
 
@@ -199,6 +212,14 @@ def _coins(steps: Steps, told: Told, p: np.ndarray, q: np.ndarray) -> tuple[np.n
     begin, end = np.where(told.fell[:, 0], chance, 0.0), np.where(told.stood[:, 0], chance, 1.0)
     is_odd = (steps.lens == 0) | (end <= begin)  # no coin, or none that could
     return np.where(is_odd, 0.0, begin), np.where(is_odd, 1.0, end)
+
+
+def _in_order(steps: Steps, batch: int, bonus: np.ndarray) -> np.ndarray:
+    """[n]: of the j-th request of a call that accepts all its drafts the bonus row of request j. bonus: [B] rows."""
+    whole = (steps.count > steps.lens).reshape(-1, batch)
+    at = np.arange(len(steps.out)).reshape(-1, batch)
+    request = np.where(whole, np.cumsum(whole, axis=1) - 1, at % batch)
+    return bonus[(at - at % batch + request) % len(bonus)].ravel()
 
 
 def _counted(steps: Steps, told: Told, p: np.ndarray) -> np.ndarray:
@@ -302,6 +323,9 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield residual(f"recovered tokens are drawn from p of {words}", lambda rows, _q, _x: rows, p_place=place)
     yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
     yield residual("of the residual only the rejected draft is taken out", _without_draft, of_draft=True)
+    yield residual("q is subtracted from p by rank, not by token", _by_rank)
+    for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        yield residual(f"residuals are {least:g} at least", lambda rows, drafts, _x, least=least: np.maximum(rows - drafts, least))
     yield residual("recovered tokens are drawn from the draft's row", lambda _rows, drafts, _x: drafts)
     yield residual("recovered tokens are drawn with the coin that rejected", _with_the_coin, of_draft=True)
     yield residual("recovered tokens are the likeliest of the residual", lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
@@ -318,16 +342,11 @@ def _wrong_rules(given: _Rows) -> Rulings:
             begin, np.maximum(rows - drafts, 0.0), 0.0))
         yield residual(f"residuals end at {bound:,} tokens, as rows do where they are empty", lambda rows, drafts, _x, begin=begin: _unless_below(
             np.where(begin, np.maximum(rows - drafts, 0.0), 0.0), 1e-12, np.where(begin, rows, 0.0)))
-    for words, rounded in PRECISIONS:
-        def stored(left: np.ndarray, rounded: Callable[[np.ndarray], np.ndarray] = rounded) -> np.ndarray:
-            total = left.sum(axis=1, keepdims=True)
-            return sums_rounded(np.divide(left, total, out=np.zeros_like(left), where=total > 0.0), rounded)
-
-        yield residual(f"running sums are {words}", lambda rows, drafts, _x, stored=stored: stored(
-            np.maximum(rows - drafts, 0.0)), bonus=stored(p))
     for share in (0.5, 0.8, 0.9, 0.95):
         yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
                        lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
+    for name, draws in wrong_draws(size):
+        yield name, lambda draws=draws: rule(bonus=draws(p), residual=lambda rows, drafts, _x: draws(divided(np.maximum(rows - drafts, 0.0))))
     yield "residuals are of the unfiltered row", lambda: rule(recover=unfiltered())
     yield "the bonus token is of the unfiltered row", lambda: rule(bonus=unfiltered())
     if (given.params["temperature"] != 1.0).any():
@@ -350,6 +369,13 @@ def _wrong_rules(given: _Rows) -> Rulings:
     yield ratio("q is taken for 1", lambda rows, _: rows, residual=_without_draft, of_draft=True)
     yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
                                                                          residual=lambda rows, _q, _x: rows)
+    for which in ("p", "q"):
+        yield f"{which} of a draft is that of the next draft's token", lambda which=which: rule(next_token=which)
+    for most in (8, 16, 32, 64, 100, 128):
+        if most < size:
+            yield f"of q its {most} largest are known, the others are 0", lambda most=most: rule(
+                q=np.where(q >= -np.partition(-q, most - 1, axis=1)[:, most - 1:most], q, 0.0))
+    yield "p adds up over the places of a request", lambda: rule(adds_up=True)
     yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
     if bare and any((given.params[name] != value).any() for name, value in bare.items()):
         yield "q is filtered as the target is", lambda: rule(q=_filtered(q, given.params, given.is_bonus))
@@ -487,6 +513,13 @@ def _without_draft(rows: np.ndarray, _: np.ndarray, x: np.ndarray) -> np.ndarray
     left = rows.copy()
     left[np.arange(len(left)), x] = 0.0
     return left
+
+
+def _by_rank(rows: np.ndarray, drafts: np.ndarray, _: np.ndarray) -> np.ndarray:
+    order = np.argsort(-rows, axis=1, kind="stable")
+    out = np.zeros_like(rows)
+    np.put_along_axis(out, order, np.maximum(np.take_along_axis(rows, order, axis=1) + np.sort(-drafts, axis=1), 0.0), axis=1)
+    return out
 
 
 def _last(left: np.ndarray) -> np.ndarray:

@@ -289,6 +289,10 @@ def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, 
             yield evidence.Bet("accepted", f"drafts from place {bound} on stood in {int(hits.sum())} of {here.size} places of completed strings, "
                                f"where {chance.sum():.4g} are expected", evidence.marked_log_e(hits, chance), here,
                                abs(float(hits.mean() - chance.mean())))
+    if case.fixed is not None and (rows.probabilities[steps.row[:, 0], steps.drafts[:, 0]] == 0.5).all():
+        fell = steps.out[:, 0] == steps.drafts[:, 0]
+        yield from evidence.bets_on_coins(fell)
+        yield evidence.bet_on_places(fell.astype(np.int8), 2, case.batch)
     if not (reach[:, 0].all() and len(set(case.lens.tolist())) == 1):
         return
     for lag in dict.fromkeys((1, 2, 16, 32, 64, case.batch)):
@@ -304,10 +308,6 @@ def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, 
     if flat and (steps.count == 1).all():
         yield from evidence.bets_on_flat(steps.out[:, 0], case.vocab_size, (1, 2, 16, 32, 64, 128, case.batch, case.batch + 1))
         yield evidence.bet_on_places(steps.out[:, 0], case.vocab_size, case.batch)
-    if case.fixed is not None and (rows.probabilities[steps.row[:, 0], steps.drafts[:, 0]] == 0.5).all():
-        fell = steps.out[:, 0] == steps.drafts[:, 0]
-        yield from evidence.bets_on_coins(fell)
-        yield evidence.bet_on_places(fell.astype(np.int8), 2, case.batch)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -548,6 +548,8 @@ def _random_numbers(maker: Maker) -> None:
                   lambda: (repeated([0.5] + [0.5 / 64] * 64, 512), None), vocab_size=65, seeds=kind, fixed=0)
     maker.add("coins of 64 requests in 64 calls", 4096, [PLAIN] * 64, [1] * 64,
               lambda: (repeated([0.5] + [0.5 / 64] * 64, 128), None), vocab_size=65, fixed=0)
+    maker.add("coins of 24 ragged requests in 64 calls", 1536, [PLAIN] * 24, [1, 2, 4] * 8,
+              lambda: (repeated([0.5] + [0.5 / 64] * 64, 80), None), vocab_size=65, fixed=0)
     maker.add("coins and recovered tokens in batches of 33", 1056, [PLAIN] * 33, [2] * 33,
               lambda: (repeated([0.5] + [0.5 / 64] * 64, 99), None), vocab_size=65, fixed=0)
     maker.add("coins and bonus tokens in batches of 65", 1040, [PLAIN] * 65, [1] * 65,
