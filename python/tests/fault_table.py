@@ -3,8 +3,8 @@
 python python/tests/fault_table.py [--write]
 python python/tests/fault_table.py --kind all|sample|filter|verify|constrained [--profile quick] [--write] [NAME ...]
 
-Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py
-and constrained_faults.py instead, and their sound callables, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
+Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py,
+blind_samplers.py, blind_verifiers.py and constrained_faults.py instead, and their sound callables, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
 sound callable accused.
 """
 
@@ -12,6 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
+import blind_samplers
+import blind_verifiers
 import constrained_faults
 import draftproof
 import faults
@@ -20,7 +22,11 @@ import reference_numpy
 BEGIN, END = "| fault | case that found it | test |", "\n\n"
 README = Path(__file__).parents[1] / "README.md"
 AUDIT = Path(__file__).parents[2] / "docs" / "audit.md"
-FAULTS = {**faults.FAULTS, "constrained": {name: fault for name, (fault, _) in constrained_faults.FAULTS.items()}}
+FAULTS = {**{kind: dict(every) for kind, every in faults.FAULTS.items()},
+          "constrained": {name: fault for name, (fault, _) in constrained_faults.FAULTS.items()}}
+for kind, name, fault, _ in (*blind_samplers.TABLE, *blind_verifiers.TABLE):
+    assert name not in FAULTS[kind], f"two faults are called {name!r}"
+    FAULTS[kind][name] = fault
 SOUND = {**faults.SOUND, "constrained": constrained_faults.Constrained}
 PLANTED = "| kind | fault | case that finds it | test | suspect | rows drawn | seconds |"
 

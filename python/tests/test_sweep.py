@@ -6,9 +6,11 @@ import itertools
 import numpy as np
 import pytest
 
+import blind_samplers
+import blind_verifiers
 import draftproof
 import faults
-from draftproof.callable import evidence, profiles, regimes, sample_sweep, verify_sweep
+from draftproof.callable import evidence, noise_hypotheses, profiles, regimes, sample_sweep, verify_sweep
 from draftproof.callable.drive import Driver
 from draftproof.callable.filter_cases import filter_case_of
 from draftproof.callable.sample_cases import params_of
@@ -102,9 +104,14 @@ def entry_of(entries, name):
     return next(entry for entry in entries if entry.name == name)
 
 
+def fault_of(kind, fault):
+    blind = {(of, name): callable_ for of, name, callable_, _ in (*blind_samplers.TABLE, *blind_verifiers.TABLE)}
+    return blind.get((kind, fault)) or faults.FAULTS[kind][fault]
+
+
 @pytest.mark.parametrize("kind, fault, name, suspect", [
     ("sample", "top_k is at most 64", "top_k 128", "top_k is 64 at most (top_k 128"),
-    ("sample", "top_p 0 is off", "top_p 0", "top_p is not applied (top_p 0"),
+    ("sample", "top_p 0 is off", "top_p 0", "top_p is not applied"),
     ("sample", "min_p before temperature", "min_p 0.1", "min_p is applied before the temperature (temperature 0.5, min_p"),
     ("sample", "parameters of row i modulo 16", "batch of 33, each row its own", "parameters are place i modulo 16's"),
     ("sample", "logits in half precision", "logits about 30000", ""), ("sample", "greedy beside random goes by the first row",
@@ -126,12 +133,26 @@ def entry_of(entries, name):
     ("verify", "0.001 is added to q", "a flat proposal of half the vocabulary, V = 1024", "as with p / (q + 0.001)"),
     ("verify", "a residual below 0.05 is the target", "a residual of 0.005", ""),
     ("verify", "the residual ends at 65,536 tokens", "recovered tokens of a flat row of 131072", "residuals end at 65,536 tokens"),
-    ("verify", "one coin a request", "a lone request of 2 drafts", "one coin judges all drafts of a request")])
+    ("verify", "one coin a request", "a lone request of 2 drafts", "one coin judges all drafts of a request"),
+    ("sample", "rows sorted by top_k are put back by the wrong permutation", "top_k about or above V = 12",
+     "rows are sorted by rising top_k and put back by the wrong permutation"),
+    ("sample", "min_p's bound is of the renormalised top, its tokens are not", "min_p beside top_p and top_k", ""),
+    ("sample", "noise is a hash of seed plus token", "top_k 127", "those of another row of the call, a token further"),
+    ("sample", "0.001 is added in a race", "top_k about or above V = 1000", "the numbers of an exponential race are 0.001 too large"),
+    ("filter", "the last V mod 4 tokens are never dropped", "top_k 2", "the last V modulo 4 tokens are not filtered"),
+    ("verify", "draft probabilities read at the target rows' offset", "rows that differ from request to request", "q is read at the rows of the target"),
+    ("verify", "acceptance coins repeat every 8 positions", "17 drafts, each accepted with 0.97", "coins repeat every 8 drafts"),
+    ("verify", "coins of the first call replayed for captured batch sizes", "a residual of one token", "random numbers are those of the call before"),
+    ("verify", "output buffer not cleared between calls", "a residual of one token", "the output keeps tokens of the call before"),
+    ("verify", "draft probability gathered at the next draft's token", "strings of four tokens", "q of a draft is that of the next draft's token"),
+    ("verify", "bonus tokens compacted to the wrong requests", "drafts of which most are accepted", "bonus tokens are given to the requests"),
+    ("verify", "drafts without probabilities are not filtered", "drafts without probabilities, each request its own parameters", "no filter is applied"),
+    ("verify", "all-greedy path counts all matches, also past the first mismatch", "temperature 0", "all drafts that match are counted")])
 def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
     case = entry_of(verify_sweep.verify_sweep("quick", True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
     case = filter_case_of(case) if kind == "filter" else case
     assert draftproof.audit_callable(faults.SOUND[kind](), kind=kind, cases=[case]).verdict != "biased"
-    found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, cases=[case], failures_max=1)
+    found = draftproof.audit_callable(fault_of(kind, fault)(), kind=kind, cases=[case], failures_max=1)
     assert found.verdict == "biased", found
     assert suspect in found.failures[0].suspect, found.failures[0].sentence
 
@@ -142,6 +163,42 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
     found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
     assert found.failures[0].suspect.startswith(suspect), found.failures[0].sentence
+
+
+def test_a_race_whose_numbers_are_too_large_has_the_distribution_that_draws_of_it_have():
+    p = np.array([[0.5, 0.3, 0.15, 0.05, 0.0]])
+    for more in (1e-3, 0.05, 0.5):
+        with np.errstate(divide="ignore"):
+            times = np.where(p > 0.0, (np.random.default_rng(1).exponential(size=(200_000, 5)) + more) / p, np.inf)
+        came = np.bincount(times.argmin(axis=1), minlength=5) / 200_000
+        stated = noise_hypotheses.race_behind(p, more)[0]
+        assert abs(stated.sum() - 1.0) < 1e-12 and (np.abs(came - stated) < 5.0 * np.sqrt(0.25 / 200_000)).all()
+
+
+def sampler_of(best=np.argmax, key=lambda seeds: seeds):
+    """A sound sampler but for the draws of its seeds, and which of the largest it takes at temperature 0."""
+
+    class Made(faults.Sampler):
+        def __call__(self, logits, params, seeds):
+            tokens = super().__call__(logits, params, key(np.asarray(seeds)))
+            greedy = params["temperature"] == 0.0
+            return np.where(greedy, [best(row) for row in np.asarray(logits)], tokens).astype(np.int32)
+
+    return Made()
+
+
+def test_an_audit_says_which_of_the_usual_readings_a_callable_has(brief):
+    assert {"top_p over what top_k left", "min_p after top_p", "of equal largest logits the first at temperature 0"} <= set(
+        draftproof.audit_callable(sampler_of(), profile=brief).readings)
+    other = draftproof.audit_callable(sampler_of(lambda row: np.flatnonzero(row == row.max())[-1]), profile=brief)
+    assert "of equal largest logits the last at temperature 0" in other.readings and "the last at temperature 0" in other.sentence
+    assert "top_p over the whole row" in draftproof.audit_callable(draftproof.sample, profile=brief).readings
+    count = iter(range(1 << 20))
+    states = draftproof.audit_callable(sampler_of(key=lambda seeds: seeds + np.uint64(next(count) << 40)), profile=brief)
+    assert "equal calls give other tokens" in states.readings
+    places = draftproof.audit_callable(sampler_of(key=lambda seeds: seeds * np.uint64(64) + np.arange(len(seeds), dtype=np.uint64) % np.uint64(64)),
+                                       profile=brief)
+    assert "rows in another order draw other tokens with the same seeds" in places.readings
 
 
 def judged(entry, callable_):

@@ -43,16 +43,19 @@ from .suspects import OF_NOISE
 from .verify_sweep import StepsRun
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
-#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws; what another case that speaks against a
-#: hypothesis takes from it, and all of them together.
+#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of this case alone one of all.
 #: Others that explain the draws as well, to the last digit, are named too, so many in all.
-STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, AGAINST, AGAINST_MOST = 1e-3, 10.0, 60.0, 3.0, 5.0, 0.7, 8.0
+STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 4.0
 AS_WELL = 3
+#: What one other case may add or take, and what all of them may add.
+OF_ONE_RUN, ELSEWHERE_MOST = 6.0, 30.0
 #: Nats from which on other cases may make up what a hypothesis lacks.
 NEARLY = 1.0
 #: Rules that stand for rare faults cost as much as a regime.
-ODD = ("place i", "behind it", "probabilities are", "by blocks of", "one token more", "in half precision", "bits", "clamped",
-       "the next ones do instead", "candidates", "the token is", "sums are")
+ODD = ("place i", "behind it", "probabilities are", "probabilities above", "by blocks of", "one token more", "in half precision", "bits",
+       "clamped", "the next ones do instead", "candidates", "the token is", "which gives token 0", "sums are", "put back", "are not filtered",
+       "binary exponent", "halvings", "of the first 1,024", "by its mass before", "where it is on", "too large", "in all rows of the call",
+       "in the order of requests", "by rank", "are known", "tied at the cut", "skipped where", "has 1", "next draft's token", "adds up")
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
 MISFIT = 8.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
@@ -195,9 +198,8 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
     gains = _gains(found, elsewhere) if len(found) > 1 or (found and found[0].nats <= least) else {}
     best, words, regime = -np.inf, [], ""
     for candidate in found:
-        with_it, against = gains.get(candidate, (0.0, 0.0))
-        nats = candidate.nats + with_it - min(against, AGAINST_MOST)
-        if candidate.nats + with_it <= least or (nats > best + MORE and candidate.is_off()):
+        nats = candidate.nats + min(max(gains.get(candidate, 0.0), -HERE_ALONE), ELSEWHERE_MOST)
+        if nats <= least or (nats > best + MORE and candidate.is_off()):
             continue
         if nats > best + MORE:
             best, words = nats, [candidate.words]
@@ -228,9 +230,9 @@ def _candidates(account: Account, least: float) -> Iterator[Candidate]:
                     is_odd and isinstance(rule, OfRows) and rule.misfit(here) > MISFIT))
 
 
-def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, tuple[float, float]]:
-    """Nats by which each beats the sound rule in those other runs in which it does, and what those that speak against it take from it."""
-    gains = {candidate: (0.0, 0.0) for candidate in candidates}
+def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, float]:
+    """Nats by which each beats the sound rule in those other runs, of each run a few at most: a rule should do so in many."""
+    gains = dict.fromkeys(candidates, 0.0)
     names, spent = {candidate.name for candidate in candidates}, 0
     for run in elsewhere:
         account = account_of(run)
@@ -252,7 +254,7 @@ def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candid
             for candidate in candidates:
                 if candidate.name == name and candidate.regime in here:
                     nats = float(gain[here[candidate.regime]].sum())
-                    gains[candidate] = gains[candidate][0] + max(nats, 0.0), gains[candidate][1] + min(max(-nats, 0.0), AGAINST)
+                    gains[candidate] += float(np.clip(nats, -OF_ONE_RUN, OF_ONE_RUN))
     return gains
 
 

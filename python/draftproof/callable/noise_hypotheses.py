@@ -13,6 +13,8 @@ from .row_hypotheses import PRECISIONS, SORTED, divided
 
 #: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
 STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0
+#: Pairs of seeds that draw alike which one that does not outweighs.
+UNLIKE = 20.0
 
 LOW = (32, 16, 12, 10, 8, 31, 24, 20, 40, 48, 53, 63)
 #: What may be left of a seed [n] uint64, the likeliest first.
@@ -91,7 +93,7 @@ def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, 
     """Of draws [n] with these seeds: which seeds draw alike, by what is left of them; '' if none do."""
     row = _alike(probabilities)[row]
     by_chance = np.clip((probabilities * probabilities).sum(axis=1), 1e-9, 1.0)[row]
-    most, words = 0, []
+    most, words = 1.0, []
     for name, left_of in LEFT_OF_SEEDS:
         left = np.unique(left_of(seed), return_inverse=True)[1].ravel()
         order = np.lexsort((np.arange(len(seed)), left, row))
@@ -99,9 +101,10 @@ def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, 
         pair = (left[a] == left[b]) & (row[a] == row[b]) & (seed[a] != seed[b]) & (by_chance[a] < 0.9)
         equal = token[a][pair] == token[b][pair]
         nats = float(-np.log(by_chance[a][pair][equal]).sum())
-        if pair.sum() >= max(most, 1) and equal.mean() > 0.95 and nats > LEAST_OF_SEEDS:
-            words = [*(words if pair.sum() == most else []), name]
-            most = int(pair.sum())
+        score = equal.sum() - UNLIKE * np.count_nonzero(~equal)
+        if score >= most and nats > LEAST_OF_SEEDS:
+            words = [*(words if score == most else []), name]
+            most = score
     return ", or ".join(words[:3])
 
 

@@ -168,6 +168,16 @@ def _whole_bin(logits: np.ndarray, params: Params) -> np.ndarray:
     return divided(np.where(rest >= 2.0 ** np.floor(np.log2(cut)), rest, 0.0))
 
 
+def _few_kept(name: str, most: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        p = _sound(logits, params)
+        on = params[name] != np.asarray(OFF[name], params[name].dtype)
+        least = np.partition(p, p.shape[1] - most, axis=1)[:, p.shape[1] - most, None]
+        return divided(np.where(on[:, None] & (p < least), 0.0, p))
+
+    return draws
+
+
 def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     """What lies above the last lower bound of a search in [0, the largest probability] stays."""
 
@@ -254,7 +264,7 @@ def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
     for words, at in others.items():
         for name in names:
             yield f"{name} is {words}", changed(name, every[name][at])
-        if len(names) > 1:
+        if len(params) > 1:
             yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
             yield f"filters are {words}", Given(logits, {name: every[name][at] if name != "temperature" else params[name] for name in params})
         if words.startswith("the first "):
@@ -327,8 +337,7 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     for name in ("top_p", "min_p"):
         for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
             if most < size:
-                yield f"{name} keeps {most} tokens at most", Given(logits, {**params, "top_k": _at_most(
-                    params["top_k"], most, params[name] != np.asarray(OFF[name], params[name].dtype))})
+                yield f"{name} keeps {most} tokens at most", Given(logits, params, _few_kept(name, most))
     if logits.size <= SORTED:
         for name, draws in _wrong_filters(names, size):
             yield name, Given(logits, params, draws)
@@ -352,7 +361,7 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         yield "tokens tied at the cut of top_k are all dropped", _without_ties
     if "top_p" in names:
         yield "top_p sums in half precision", _with_own_filters(_half_sums)
-        yield "top_p sums and is itself of half precision", _with_own_filters(_half_sums, is_half=True)
+        yield "top_p sums in half precision, and has it itself", _with_own_filters(_half_sums, is_half=True)
         yield "top_p keeps one token more", _with_own_filters(more=1)
         yield "top_p keeps all tokens of the binary exponent at which it is reached", _whole_bin
         for halvings in (8, 10, 16, 18, 20):
@@ -382,7 +391,7 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         yield "filters sort by the bits of logits, negative ones in reverse", _with_own_filters(
             by=lambda x: np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64))
         for block in (4, 8, 32, 128, 1024):
-            if size % block:
+            if block < size and size % block:
                 yield f"the last V modulo {block} tokens are not filtered", _with_tail(size // block * block)
         for words, rest in (("the likeliest token", lambda p: p.argmax(axis=1)), ("the least likely token kept", _least_likely),
                             ("the last token kept", _last_kept), ("the last id", lambda p: np.full(len(p), -1))):
@@ -418,10 +427,6 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
         if largest > bound:
             yield f"logits are clamped to +-{bound:g}", Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
-
-
-def _at_most(k: np.ndarray, bound: int, here: np.ndarray) -> np.ndarray:
-    return np.where(here, np.where(k > 0, np.minimum(k, bound), bound), k).astype(k.dtype)
 
 
 def as_half(x: np.ndarray) -> np.ndarray:
