@@ -802,6 +802,237 @@ class FilterSignedKeys(Ordered, Filter):
         return keep & (p >= params["min_p"][:, None] * p.max(axis=1, keepdims=True)) if "min_p" in params else keep
 
 
+def copied(params):
+    return {name: np.array(value) for name, value in params.items()}
+
+
+def without_filters(params, here):
+    params = copied(params)
+    set_where(params, "top_k", here, 0)
+    set_where(params, "top_p", here, 1.0)
+    return set_where(params, "min_p", here, 0.0) if "min_p" in params else params
+
+
+# Samplers: greedy
+
+
+def no_k_over_one(params, rows):
+    if (params["top_k"] <= 1).all():
+        params["temperature"][:] = 0.0
+    return params
+
+
+NoKOverOneIsGreedy = with_parameters(no_k_over_one)
+
+
+class GreedyOfBfloat16(Sampler):
+    def scaled(self, x, temperature):
+        out = super().scaled(x, temperature)
+        rows = np.flatnonzero(temperature == 0.0)
+        if len(rows):
+            best = bfloat16(x[rows]).argmax(axis=1)
+            out[rows] = -np.inf
+            out[rows, best] = 0.0
+        return out
+
+
+GreedyIsFiftieth = with_parameters(lambda params, rows: set_where(params, "temperature", params["temperature"] == 0.0, 0.02))
+
+
+# Samplers: parameters
+
+
+def top_p_by_rank_of_k(params, rows):
+    on = np.flatnonzero(params["top_k"] > 0)
+    old = params["top_p"].copy()
+    params["top_p"][on] = old[:len(on)]
+    return params
+
+
+TopPCompacted = with_parameters(top_p_by_rank_of_k)
+
+
+def min_p_of_first(params, rows):
+    if "min_p" in params:
+        params["min_p"][:] = params["min_p"][0]
+    return params
+
+
+MinPOfFirstRow = with_parameters(min_p_of_first)
+TemperatureTo512 = with_parameters(
+    lambda params, rows: set_where(params, "temperature", (rows >= 512) & (params["temperature"] > 0.0), 1.0))
+
+
+class OffIsFifty(Sampler):
+    def probabilities(self, x, params):
+        if self.filters(params):
+            return super().probabilities(x, set_where(copied(params), "top_k", params["top_k"] <= 0, 50))
+        p = super().probabilities(x, params)
+        if x.shape[1] > 50:
+            np.put_along_axis(p, np.argpartition(-p, 49, axis=1)[:, 50:], 0.0, axis=1)
+            p /= p.sum(axis=1, keepdims=True)
+        return p
+
+
+class GainedRowsUnfiltered(Sampler):
+    before = None
+
+    def parameters(self, params):
+        count = len(params["temperature"])
+        if self.before is not None and count > self.before:
+            params = without_filters(params, np.arange(count) >= self.before)
+        self.before = count
+        return params
+
+
+# Samplers: filters
+
+
+class LargeKUnsorted(Sampler):
+    def probabilities(self, x, params):
+        vocab = x.shape[1]
+        here = (params["top_k"] > 128) & (params["top_k"] < vocab) & (params["top_p"] < 1.0) & (params["temperature"] > 0.0)
+        if not here.any():
+            return super().probabilities(x, params)
+        changed = set_where(copied(params), "top_p", here, 1.0)
+        if "min_p" in changed:
+            set_where(changed, "min_p", here, 0.0)
+        out = super().probabilities(x, changed)
+        p = out[here]
+        p = np.where(np.cumsum(p, axis=1) - p < params["top_p"][here][:, None], p, 0.0)
+        if "min_p" in params:
+            p[p < params["min_p"][here][:, None] * p.max(axis=1, keepdims=True)] = 0.0
+        out[here] = p / p.sum(axis=1, keepdims=True)
+        return out
+
+
+class TopPComplement(Sampler):
+    def keeps_p(self, p, top_p):
+        return super().keeps_p(p, np.where(top_p < 1.0, 1.0 - top_p, 1.0))
+
+
+class ThreeRejections(Sampler):
+    def probabilities(self, x, params):
+        p = super().probabilities(x, params)
+        if not self.filters(params):
+            return p
+        everything = super().probabilities(x, without_filters(params, np.ones(len(x), bool)))
+        dropped = np.where(p > 0.0, 0.0, everything)
+        missed = dropped.sum(axis=1, keepdims=True)
+        return p * (1.0 - missed ** 3) + dropped * missed ** 2
+
+
+class RanksReturned(Sampler):
+    def probabilities(self, x, params):
+        p = super().probabilities(x, params)
+        if "min_p" in params:
+            here = (params["min_p"] > 0.0) & (params["temperature"] > 0.0)
+            p[here] = -np.sort(-p[here], axis=1)
+        return p
+
+
+# Samplers: draw and seeds
+
+
+class SeedsOfTwoPaths(Sampler):
+    def parameters(self, params):
+        self.on = (params["top_k"] > 0) | (params["top_p"] < 1.0)
+        if "min_p" in params:
+            self.on = self.on | (params["min_p"] > 0.0)
+        return params
+
+    def uniforms(self, seeds, count):
+        seeds = np.asarray(seeds, np.uint64)
+        place = np.where(self.on, np.cumsum(self.on), np.cumsum(~self.on)) - 1
+        return super().uniforms(seeds[place], count)
+
+
+class NoiseOfBfloat16(Sampler):
+    WEIGHTS = -1.0 / np.log(np.maximum(np.arange(256), 0.5) / 256.0)
+
+    def tokens(self, p, u):
+        key = (u * 2.0 ** 32).astype(np.uint32)[:, None]
+        with np.errstate(over="ignore"):
+            bits = key ^ (np.arange(p.shape[1], dtype=np.uint32) * np.uint32(0x9E3779B1))[None, :]
+            bits ^= bits >> np.uint32(16)
+            bits *= np.uint32(0x85EBCA6B)
+            bits ^= bits >> np.uint32(13)
+            bits *= np.uint32(0xC2B2AE35)
+        return (p * self.WEIGHTS[bits >> np.uint32(24)]).argmax(axis=1).astype(np.int32)
+
+
+class TokenBefore(Sampler):
+    def tokens(self, p, u):
+        at = super().tokens(p, u)
+        return np.where(p.max(axis=1) == 1.0, at, np.maximum(at - 1, 0)).astype(np.int32)
+
+
+class SecondShardPadded(Sampler):
+    def tokens(self, p, u):
+        at = super().tokens(p, u)
+        vocab = p.shape[1]
+        if vocab < 256:
+            return at
+        half = (vocab + 1) // 2
+        pad = -half % 64
+        return np.where(at >= half, np.minimum(at + pad, vocab - 1), at).astype(np.int32)
+
+
+class CongruentialStep(Sampler):
+    def uniforms(self, seeds, count):
+        with np.errstate(over="ignore"):
+            state = np.asarray(seeds, np.uint64) * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        return (state >> np.uint64(11)).astype(np.float64) * 2.0 ** -53
+
+
+# Filters
+
+
+class FilterFirstRowsOrder(Filter):
+    def probabilities(self, x, params):
+        scaled = self.scaled(x, params["temperature"].astype(np.float64))
+        if not self.filters(params):
+            return np.exp(scaled)
+        order = np.argsort(-scaled, axis=1, kind="stable")
+        ranked = np.take_along_axis(scaled, order, axis=1)
+        keep = self.kept(ranked, params)
+        greedy = params["temperature"] == 0.0
+        back = np.where(greedy[:, None], order, order[:1])
+        out = np.zeros(x.shape)
+        np.put_along_axis(out, back, np.where(keep & ((ranked > -np.inf) | ~greedy[:, None]), 1.0, 0.0), axis=1)
+        return out
+
+
+class FilterMinPOfBatch(Filter):
+    def kept(self, ranked, params):
+        keep = super().kept(ranked, {name: value for name, value in params.items() if name != "min_p"})
+        if "min_p" in params:
+            p = np.where(self.keeps_k(ranked, params["top_k"]), np.exp(ranked), 0.0)
+            p /= p.sum(axis=1, keepdims=True)
+            keep &= p >= params["min_p"][:, None] * p.max()
+            keep[:, 0] = True
+        return keep
+
+
+class FilterShiftOverRows(Filter):
+    def keeps_p(self, p, top_p):
+        removed = (np.cumsum(p, axis=1) >= top_p[:, None]) & (top_p < 1.0)[:, None]
+        return ~np.roll(removed.ravel(), 1).reshape(removed.shape)
+
+    def kept(self, ranked, params):
+        keep = super().kept(ranked, params)
+        keep[~(keep & (ranked > -np.inf)).any(axis=1), 0] = True
+        return keep
+
+
+class FilterWithinTen(Filter):
+    def keeps_p(self, p, top_p):
+        return super().keeps_p(p, top_p) & ((p >= np.exp(-10.0) * p[:, :1]) | (top_p >= 1.0)[:, None])
+
+
+# Verifiers
+
+
 #: kind, name, callable, what a report would say
 TABLE = (
     ("sample", "tokens past the last whole block of 1024 are never read", TailOfVocabulary,
@@ -1026,4 +1257,65 @@ TABLE = (
      "Radix keys are the floats' bits compared as signed integers without flipping those of negative numbers, so among "
      "negative logits the smallest rank first. Filters on, rows whose kept set reaches negative logits (all-negative rows "
      "worst)."),
+    ("sample", "batches in which no top_k is over 1 are greedy", NoKOverOneIsGreedy,
+     "is_all_greedy is computed as all(top_k <= 1), but 0 means off, so random batches without top_k go to argmax. Every "
+     "batch whose rows all have top_k 0 or 1."),
+    ("sample", "greedy compares bfloat16 logits", GreedyOfBfloat16,
+     "float32 logits are cast to bfloat16 before argmax, so tokens that differ by less than one step (0.125 at 16) tie and "
+     "the first id wins. Greedy rows whose best two are close."),
+    ("sample", "greedy rows are drawn at temperature 0.02", GreedyIsFiftieth,
+     "Temperature 0 is replaced by 0.02 and the row is sampled like any other, so runners-up within some hundredths of the "
+     "best logit are drawn. Greedy rows with close best tokens."),
+    ("sample", "rows with top_k read top_p by their place among such rows", TopPCompacted,
+     "Rows with top_k are gathered into a sub-batch, but top_p isn't gathered with them: the j-th of them uses top_p[j]. "
+     "Batches that mix rows with and without top_k and have different top_p."),
+    ("sample", "row 0's min_p serves all rows", MinPOfFirstRow,
+     "min_p is passed to the kernel as a scalar, that of the first request. Batches with different min_p."),
+    ("sample", "rows from 512 on are not divided by the temperature", TemperatureTo512,
+     "The temperature kernel's grid is capped at 512 rows, so later random rows are sampled at temperature 1. B > 512."),
+    ("sample", "a top_k of 0 is 50", OffIsFifty,
+     "top_k 0 is falsy and replaced by the generation config's default of 50, so rows that switched top_k off are cut to 50 "
+     "tokens. top_k 0, V over 50."),
+    ("sample", "rows that a batch gains have no filters in that call", GainedRowsUnfiltered,
+     "Persistent top_k/top_p/min_p buffers are updated for the row count of the previous step, so rows added since have the "
+     "defaults (off) for one call. Calls with a larger batch than the call before."),
+    ("sample", "top_k over 128 leaves its candidates unsorted for top_p", LargeKUnsorted,
+     "Over 128 candidates top_k is a partial selection whose result is in id order, yet top_p takes it for sorted and keeps "
+     "the lowest ids up to its mass. 128 < top_k < V with top_p < 1."),
+    ("sample", "top_p removes all but the top 1 - top_p", TopPComplement,
+     "With the sort ascending the tail to remove has mass 1 - top_p, but top_p was left in the comparison, so the nucleus "
+     "has mass 1 - top_p. Any row with top_p < 1."),
+    ("sample", "rejection sampling takes the third rejected token", ThreeRejections,
+     "Sampling by rejection has three rounds and returns the last proposal even if the filters reject it. Filters that leave "
+     "little mass (left-out mass cubed is the chance of a forbidden token)."),
+    ("sample", "ranks are returned for tokens where min_p is on", RanksReturned,
+     "The min_p path samples on sorted probabilities and the gather back to token ids is missing. Random rows with min_p > "
+     "0."),
+    ("sample", "filtered and unfiltered rows share seeds", SeedsOfTwoPaths,
+     "The batch is split in rows with and without filters and both halves read seeds from index 0, so the j-th row of each "
+     "draw with the same random number. Batches that mix filtered and unfiltered rows."),
+    ("sample", "Gumbel noise is made of bfloat16 uniforms", NoiseOfBfloat16,
+     "The uniforms of the exponential race have the logits' bfloat16, so the largest noises are 8 bits and tie, the first id "
+     "wins, and unlikely tokens never do. Flat random rows of a hundred tokens or more."),
+    ("sample", "the search returns the token before the one it found", TokenBefore,
+     "searchsorted's result is decremented (exclusive against inclusive sum), so each token gets the next one's probability. "
+     "All random rows."),
+    ("sample", "tokens of the second vocabulary shard are off by the padding", SecondShardPadded,
+     "The second tensor-parallel shard's ids are offset by the padded size of the first shard (multiple of 64) rather than "
+     "its real size. Vocabularies of 256 and more whose half is no multiple of 64; tokens in the upper half."),
+    ("sample", "the uniform is a single congruential step from the seed", CongruentialStep,
+     "The generator is an LCG whose first output is used without scrambling the seed, so consecutive seeds give uniforms at "
+     "a constant distance. Rows or calls with consecutive seeds; each alone is exact."),
+    ("filter", "masks are scattered back by row 0's order", FilterFirstRowsOrder,
+     "The keep mask of the sorted logits is put back with the sort indices of the first row. Batches of two or more, filters "
+     "on, random rows."),
+    ("filter", "min_p's largest probability is the batch's", FilterMinPOfBatch,
+     "probs.max() lacks the axis, so the bound of every row is min_p times the largest probability in the batch and flat "
+     "rows beside peaked (or greedy) ones lose tokens. min_p > 0, B >= 2."),
+    ("filter", "top_p's shifted mask runs on into the next row", FilterShiftOverRows,
+     "The removal mask is shifted by one place over the flattened batch and the first place isn't cleared, so where a row's "
+     "tail is removed the next row (or the only one itself) loses its best token. A row with top_p < 1 before it."),
+    ("filter", "top_p drops tokens more than 10 below the best", FilterWithinTen,
+     "Candidates are pruned to those within 10 of the largest scaled logit before top_p sorts them, though a long tail can "
+     "have mass that top_p should keep. top_p < 1, rows with a peak over a broad tail."),
 )

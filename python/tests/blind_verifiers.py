@@ -604,6 +604,127 @@ class ProposalOfCallBefore(Stepped):
         self.draft_probs = self.held
 
 
+class Located(Stepped):
+    """Sound: knows the first rows, and the target's softmax without filters of a row."""
+
+    def begin(self):
+        self.firsts = self.first_rows()
+
+    def random(self, b):
+        return self.params["temperature"][b] > 0.0
+
+    def plain(self, b, i, temperature):
+        x = self.logits[self.firsts[b] + i].astype(np.float64) / float(temperature)
+        p = np.exp(x - x.max())
+        return p / p.sum()
+
+
+class RecoversUnfiltered(Located):
+    def recovered(self, i, token, x, p, q, seed, b):
+        row = self.plain(b, i, self.params["temperature"][b]) if self.random(b) else p[i]
+        return [self.draw(self.residual(row, q[i]), seed, b, i)]
+
+
+class GreedyJudgedWarm(Located):
+    def accepted(self, i, token, p, q, u, b):
+        if self.random(b) or not (self.params["temperature"] > 0.0).any():
+            return super().accepted(i, token, p, q, u, b)
+        return self.accepts(u, self.plain(b, i, 1.0)[token], q[i][token])
+
+
+class RelaxedGreedy(Located):
+    def accepted(self, i, token, p, q, u, b):
+        if self.random(b):
+            return super().accepted(i, token, p, q, u, b)
+        row = self.logits[self.firsts[b] + i]
+        return row[token] >= row.max() - 0.5
+
+
+class BonusOfNextParameters(Stepped):
+    def of_rows(self, params, of_row, lens):
+        of_row = of_row.copy()
+        of_row[np.cumsum(lens + 1) - 1] = np.minimum(np.arange(len(lens)) + 1, len(lens) - 1)
+        return super().of_rows(params, of_row, lens)
+
+
+class FiltersOnFirstRow(Stepped):
+    def of_rows(self, params, of_row, lens):
+        later = np.ones(len(of_row), bool)
+        later[np.cumsum(lens + 1) - lens - 1] = False
+        return without_filters(super().of_rows(params, of_row, lens), later)
+
+
+class ParametersOfSameLengths(Stepped):
+    lengths = None
+
+    def of_rows(self, params, of_row, lens):
+        if self.lengths is None or not np.array_equal(lens, self.lengths):
+            self.lengths = lens.copy()
+            self.expanded = copied(super().of_rows(params, of_row, lens))
+        return copied(self.expanded)
+
+
+class EmptyCountsAsOne(Stepped):
+    def proposal_of(self, b, x, begin):
+        if self.ngram or not len(x):
+            return super().proposal_of(b, x, begin)
+        at = begin + int((self.lens[:b] == 0).sum()) + np.arange(len(x))
+        return np.asarray(self.draft_probs[np.minimum(at, self.ends[-1] - 1)], np.float64)
+
+
+class RowsToTheEighth(Stepped):
+    def verify(self, x, p, q, seed, b):
+        rows = [p[min(i, 7)] for i in range(len(x))] + [p[len(x)]]
+        return super().verify(x, rows, q, seed, b)
+
+
+class CutToShortest(Stepped):
+    def verify(self, x, p, q, seed, b):
+        count = int(self.lens.min())
+        return super().verify(x[:count], p[:count + 1], q[:count], seed, b)
+
+
+class RejectionGoesOn(Stepped):
+    def verify(self, x, p, q, seed, b):
+        tokens, whole = [], True
+        for i, token in enumerate(x):
+            if self.accepted(i, token, p, q, self.coin(seed, b, i), b):
+                tokens.append(int(token))
+            elif whole:
+                tokens += self.recovered(i, token, x, p, q, seed, b)
+                whole = False
+            else:
+                break
+        return [*tokens, *self.bonus(x, p, q, seed, b)] if whole else tokens
+
+
+class RecoversAtLastDraft(Stepped):
+    def recovered(self, i, token, x, p, q, seed, b):
+        return [self.draw(self.residual(p[len(x) - 1], q[len(x) - 1]), seed, b, i)]
+
+
+class ResidualReversed(Stepped):
+    def residual(self, p, q):
+        left = np.maximum(q - p, 0.0)
+        return left if left.sum() > 0.0 else p
+
+
+class SmallResidualIsTarget(Stepped):
+    def residual(self, p, q):
+        left = np.maximum(p - q, 0.0)
+        return left if left.sum() > 0.1 else p
+
+
+class BonusLargest(Stepped):
+    def bonus(self, x, p, q, seed, b):
+        return [int(p[len(x)].argmax())]
+
+
+class CoinsAtRequestPlusPosition(Stepped):
+    def coin(self, seed, b, i):
+        return uniform(self.seeds[(b + i) % len(self.seeds)], 3, (b + i) // len(self.seeds))
+
+
 #: kind, name, callable, what a report would say
 TABLE = (
     ("verify", "target rows located without counting earlier bonus rows", RowsWithoutBonuses,
@@ -795,4 +916,49 @@ TABLE = (
     ("verify", "draft probabilities of an earlier call reused", ProposalOfCallBefore,
      "The persistent buffer for draft_probs is only filled when its shape changes, so later calls of the same shape compare "
      "and subtract the q of the first of them. The second and later calls of the same shape, draft_probs given."),
+    ("verify", "recovery draws from the target before the filters", RecoversUnfiltered,
+     "The residual is taken from the softmax before top-k, top-p and min-p, so recovered tokens may be filtered ones. Random "
+     "requests with a filter, at a rejection."),
+    ("verify", "greedy drafts beside random ones are judged at temperature 1", GreedyJudgedWarm,
+     "In mixed batches temperature 0 is replaced by 1 for the acceptance test, so greedy requests accept drafts that are not "
+     "the argmax; recovery and bonus are right. Greedy requests beside random ones."),
+    ("verify", "greedy drafts within 0.5 of the largest logit are accepted", RelaxedGreedy,
+     "Relaxed acceptance (logit >= max - delta) stays on for all greedy requests. Greedy requests whose draft is a close "
+     "runner-up."),
+    ("verify", "bonus rows have the next request's parameters", BonusOfNextParameters,
+     "Parameters are expanded with the drafts' offsets so that each request's bonus row falls to the next request (the last "
+     "to itself). Batches with different parameters, all drafts accepted or none drafted."),
+    ("verify", "filters are applied to a request's first row alone", FiltersOnFirstRow,
+     "top-k, top-p and min-p are scattered at the request's first target row and not expanded, so later positions and the "
+     "bonus have the temperature alone. Requests with filters and drafts, from the second row on."),
+    ("verify", "parameters of the call before are kept while draft lengths stay", ParametersOfSameLengths,
+     "The parameters expanded to target rows are cached by the draft lengths, so a later call of the same lengths uses an "
+     "earlier call's temperatures and filters. Successive calls with equal lengths and different parameters."),
+    ("verify", "an empty draft takes a row of draft probabilities", EmptyCountsAsOne,
+     "The offset into draft_probs counts at least one row a request, so requests after an empty one read their q a row too "
+     "late. Ragged batches with empty drafts, draft_probs given."),
+    ("verify", "drafts past the eighth are judged by the eighth's row", RowsToTheEighth,
+     "The position is clamped to the configured 8 when the target row is read, so later drafts are verified and recovered "
+     "with the target of the eighth. More than 8 drafts."),
+    ("verify", "drafts are cut to the batch's shortest", CutToShortest,
+     "The number of verified drafts is the minimum over the batch instead of each request's; exact, but the longer requests "
+     "lose their further drafts, all of them beside an empty one. Ragged batches."),
+    ("verify", "drafts after a rejected one are still accepted", RejectionGoesOn,
+     "The first rejection doesn't end the loop: after the recovered token the later drafts, which followed the rejected one, "
+     "are judged and emitted too, up to the next rejection. Any rejection before the last draft."),
+    ("verify", "recovery reads the last draft's rows", RecoversAtLastDraft,
+     "The recovered token is computed at the request's last draft position instead of the rejected one. Rejections before "
+     "the last draft, two drafts or more."),
+    ("verify", "residual is max(q - p, 0)", ResidualReversed,
+     "Draft and target are swapped in the residual, so what the drafter favours is recovered (without draft_probs the "
+     "rejected draft itself). Any rejection."),
+    ("verify", "a residual of less than a tenth is replaced by the target", SmallResidualIsTarget,
+     "The guard against an empty residual compares its sum with 0.1 in place of about 0, so where p and q are near each "
+     "other the recovered token is drawn from p. Rejections with total variation of p and q under 0.1."),
+    ("verify", "bonus is the row's largest", BonusLargest,
+     "The token after a fully accepted draft is the target's argmax instead of a draw. Random requests, all drafts accepted "
+     "or none drafted."),
+    ("verify", "acceptance coins are read at request plus position", CoinsAtRequestPlusPosition,
+     "Coins of shape [B, K] are indexed with b + i, the stride left out, so position i + 1 of a request has the coin of "
+     "position i of the next request. Batches of two or more with two drafts or more; each request alone is exact."),
 )

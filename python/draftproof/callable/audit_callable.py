@@ -168,7 +168,8 @@ class Auditor:
         if self.kind == "filter":
             return bool(np.isfinite(run.left).mean() < 0.5)
         drawn = run.outputs[0][:, 0] if self.kind == "verify" else run.samples[0]
-        return bool((drawn == logits[0].argmax()).mean() > 0.35)  # of probability 0.18 without
+        share = np.bincount(np.clip(drawn, 0, None)).max() / len(drawn)  # also where it is another token that is left
+        return bool((drawn == logits[0].argmax()).mean() > 0.35 or share > 0.9)  # of probability 0.18 without
 
     def _drawn(self, case: Any) -> np.ndarray | None:
         """What came in one call; None where the callable does not take it."""

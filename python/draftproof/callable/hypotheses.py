@@ -29,12 +29,12 @@ from .row_hypotheses import (
     evenly,
     extreme_rows,
     as_bfloat16,
+    compacted,
     folded,
     mixed_rows,
     moved_from,
     neighbours,
     probabilities,
-    rank_among_random,
     wrong_rows,
 )
 from .sample_cases import OFF
@@ -55,7 +55,8 @@ NEARLY = 1.0
 ODD = ("place i", "behind it", "probabilities are", "probabilities above", "by blocks of", "one token more", "in half precision", "bits",
        "clamped", "the next ones do instead", "candidates", "the token is", "which gives token 0", "sums are", "put back", "are not filtered",
        "binary exponent", "halvings", "of the first 1,024", "by its mass before", "where it is on", "too large", "in all rows of the call",
-       "in the order of requests", "by rank", "are known", "tied at the cut", "skipped where", "has 1", "next draft's token", "adds up")
+       "in the order of requests", "by rank", "are known", "tied at the cut", "skipped where", "has 1", "next draft's token", "adds up", "where it is off", "lowest ids",
+       "rejected", "drawn at temperature")
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
 MISFIT = 8.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
@@ -297,9 +298,8 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
     all_groups = group.reshape(calls, case.batch)
     others = {words: all_groups[:, at].ravel() for words, at in neighbours(case.batch).items()}
     every, others["the last call's"] = _of_last_call(run, group)
-    if (case.params["temperature"] == 0.0).any():
-        rank = rank_among_random(case.params["temperature"][all_groups])
-        others["place i's for the i-th random row"] = np.take_along_axis(all_groups, rank, axis=1).ravel()
+    for words, rank in compacted({name: value[all_groups] for name, value in case.params.items()}):
+        others[words] = np.take_along_axis(all_groups, rank, axis=1).ravel()
     here = np.flatnonzero(np.isin(group, window(around, case.groups, max(1, ELEMENTS // case.vocab_size))))
     place = np.tile(np.arange(case.batch), calls)[here]
     is_whole = len(here) == len(group)
@@ -438,8 +438,7 @@ def _of_filter(run: FilterRun, around: int) -> Account | None:
 
     def rules() -> Rules:
         others = {words: at[rows] for words, at in neighbours(len(left)).items()}
-        if (case.params["temperature"] == 0.0).any():
-            others["place i's for the i-th random row"] = rank_among_random(case.params["temperature"])[rows]
+        others.update({words: rank[rows] for words, rank in compacted(case.params)})
         for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
                                            extreme_rows(logits, params, case.params)):
             yield name, lambda given=given: log_p(given)

@@ -129,6 +129,8 @@ def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
     for block in (32, 64, 128, 256, 512, 1024, 2048, 4096):
         if block + 1 < size:
             yield f"tokens {block}, {2 * block} and so on never come, the next ones do instead", lambda p, block=block: _without_firsts(p, block)
+    for words, step in (("before", -1), ("behind", 1)):
+        yield f"the token {words} the one that is meant comes", lambda p, step=step: _beside(p, step)
     yield "the token is 0", lambda p: _only(p, 0)
     yield "half of the random numbers are below 0, which gives token 0", lambda p: 0.5 * (p + _only(p, 0))
     yield "the token is the last one of the vocabulary", lambda p: _only(p, -1)
@@ -158,6 +160,15 @@ def _without_firsts(p: np.ndarray, block: int) -> np.ndarray:
     out, firsts = p.copy(), np.arange(block, p.shape[1] - 1, block)
     out[:, firsts + 1] += out[:, firsts]
     out[:, firsts] = 0.0
+    return out
+
+
+def _beside(p: np.ndarray, step: int) -> np.ndarray:
+    """At the vocabulary's end the last token stays."""
+    out, end = np.roll(p, step, axis=1), 0 if step < 0 else -1
+    wrapped = -1 if step < 0 else 0
+    out[:, end] += out[:, wrapped]
+    out[:, wrapped] = 0.0
     return out
 
 

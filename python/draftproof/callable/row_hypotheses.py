@@ -168,6 +168,24 @@ def _whole_bin(logits: np.ndarray, params: Params) -> np.ndarray:
     return divided(np.where(rest >= 2.0 ** np.floor(np.log2(cut)), rest, 0.0))
 
 
+def _by_id(logits: np.ndarray, params: Params) -> np.ndarray:
+    left = _sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
+    top_p = params["top_p"][:, None]
+    return divided(np.where((top_p >= 1.0) | (np.cumsum(left, axis=1) - left < top_p), left, 0.0))
+
+
+def _rejected(rounds: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """Tokens are drawn from the unfiltered row until filters keep one, so often at most."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
+        whole, kept = _sound(logits, bare), _sound(logits, params) > 0.0
+        falls = 1.0 - np.where(kept, whole, 0.0).sum(axis=1, keepdims=True)
+        return divided(np.where(kept, whole * (1.0 - falls ** rounds) / np.maximum(1.0 - falls, 1e-9), whole * falls ** (rounds - 1)))
+
+    return draws
+
+
 def _few_kept(name: str, most: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         p = _sound(logits, params)
@@ -306,7 +324,14 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if len(names) - ("temperature" in names) > 1:
         yield "no filter is applied", Given(logits, {name: value if name == "temperature" else np.full_like(value, OFF[name])
                                                      for name, value in params.items()})
+    for name, values in (("top_k", (1, 40, 50, 64)), ("top_p", (0.9, 0.95)), ("min_p", (0.05, 0.1))):
+        for value in values if name in params else ():
+            off = params[name] == np.asarray(OFF[name], params[name].dtype)
+            if off.any() and value < size:
+                yield f"{name} is {value} where it is off", changed(name, np.where(off, value, params[name]))
     if (temperature == 0.0).any():
+        for cold in (1e-3, 0.01, 0.02, 0.1):
+            yield f"greedy rows are drawn at temperature {cold:g}", changed("temperature", np.where(random, temperature, cold))
         yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
     if random.any():
         yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
@@ -333,6 +358,7 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         yield "top_k keeps one token more", changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
         yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
     if "top_p" in names:
+        yield "top_p acts as 1 less itself", changed("top_p", np.where(params["top_p"] < 1.0, 1.0 - params["top_p"], 1.0))
         yield "top_p drops the token that crosses it", Given(logits, params, _without_its_last)
     for name in ("top_p", "min_p"):
         for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
@@ -382,6 +408,11 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
     for name in ("top_p", "min_p"):
         if name in names and size > 1:
             yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
+    if {"top_k", "top_p"} <= set(names):
+        yield "top_p keeps the lowest ids of what top_k left", _by_id
+    if set(names) - {"temperature"}:
+        for rounds in (2, 3, 4, 8, 16, 32):
+            yield f"rejection sampling takes what {rounds} rounds rejected", _rejected(rounds)
     if "temperature" in names:
         yield "what filters keep is drawn at temperature 1", _drawn_warm
     if set(names) - {"temperature"}:
@@ -447,10 +478,12 @@ def as_bfloat16(x: np.ndarray) -> np.ndarray:
 PRECISIONS = (("of half precision", as_half), ("of bfloat16", as_bfloat16), ("cut to bfloat16", _truncated))
 
 
-def rank_among_random(temperature: np.ndarray) -> np.ndarray:
-    """[..., B]: of each random row of a call its place among them, of others their own place."""
-    random = temperature > 0.0
-    return np.where(random, np.cumsum(random, axis=-1) - 1, np.arange(temperature.shape[-1]))
+def compacted(params: Params) -> Iterator[tuple[str, np.ndarray]]:
+    """Some of a call's rows gathered, their parameters not: of each such row its place among them, of others their own, [..., B]."""
+    for name, words in (("temperature", "random row"), ("top_k", "row with top_k"), ("top_p", "row with top_p")):
+        on = params[name] > 0.0 if name != "top_p" else params[name] < 1.0
+        if on.any() and not on.all():
+            yield f"place i's for the i-th {words}", np.where(on, np.cumsum(on, axis=-1) - 1, np.arange(on.shape[-1]))
 
 
 def neighbours(count: int) -> dict[str, np.ndarray]:

@@ -28,6 +28,12 @@ class Judgement:
     suspect: str = ""
 
 
+def _alike(p: np.ndarray) -> int:
+    """Of how many tokens several rows [G, V] draw each with the same chance; 0 if they do not."""
+    size = int((p[0] > 0.0).sum())
+    return size if 1 < len(p) <= 64 and size > 16 and np.abs(p[0][p[0] > 0.0] - 1.0 / size).max() < 1e-6 and np.allclose(p, p[0], atol=1e-6) else 0
+
+
 class SampleRun:
     """Draws of one case, which grow from stage to stage."""
 
@@ -123,6 +129,8 @@ class SampleRun:
         if case.is_flat:
             bets += evidence.bets_on_flat(token, case.vocab_size, (1, 2, 16, 32, 64, 128, 256, 1024, case.batch, case.batch + 1))
             bets.append(evidence.bet_on_places(token, case.vocab_size, case.batch))
+        elif (size := _alike(rows.probabilities)) and open_.size == len(token):  # rows that are filtered beside others that are not
+            bets.append(evidence.bet_on_places(token, size, case.batch))
         best = evidence.best_bet(bets, alpha)
         if best is None:
             return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, None)

@@ -251,6 +251,11 @@ def _filters(maker: Maker) -> None:
         maker.add("min_p over 300 and 2000 tokens", 512, lambda: np.stack(
             [np.random.default_rng(kept).permutation(np.concatenate([np.linspace(0.0, -0.5, kept), np.full(4000 - kept, np.log(0.3 / 1.5))]))
              for kept in (300, 2000)]), 4000, 32, min_p=0.3)
+    # Both filters cut, and top_p the same whatever it sums: what top_k drops has no mass.
+    counts = (50, 200, 800, 1500)
+    maker.add("top_p among many that top_k leaves", 512, lambda: np.stack(
+        [np.random.default_rng(count).permutation(np.concatenate([np.linspace(0.0, -1.0, count), np.full(3000 - count, -30.0)]))
+         for count in counts]), 3000, 32, top_k=[64, 256, 1000, 2048], top_p=0.7)
     pairs = [combo for combo in filters(300, maker.with_min_p) if len(combo) > 1]
     maker.probes("filters together", 512, 300, [{"temperature": t, **combo} for t in (1.0, 0.5, 1.5) for combo in pairs], 64)
 
@@ -318,6 +323,8 @@ def _logits(maker: Maker) -> None:
     for size in (1000, 32_000, 262_144):  # half of the mass is on the sea
         maker.add(f"a peak over a sea of {size} tokens", 48, lambda size=size: np.concatenate([[np.log(size)], np.zeros(size)])[None, :],
                   size + 1, max(4, min(48, ELEMENTS // size)), is_late=size > 100_000)
+    maker.add("a peak over a sea of 32000 tokens, top_p 0.9", 48, lambda: np.concatenate(
+        [[np.log(32_000.0)], np.random.default_rng(4).permutation(np.linspace(0.0, -0.5, 32_000))])[None, :], 32_001, 16, top_p=0.9)
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
                                                        np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)
     maker.add("offsets that differ from row to row", 256,
@@ -354,6 +361,9 @@ def _random_numbers(maker: Maker) -> None:
     maker.add("equal rows in batches of 4097", 8194, flat(64), 64, 4097, flat=True, has_rng=True)
     for size, batch in ((1 << 17, 8), (1 << 18, 4), (1 << 13, 64)):
         maker.add(f"a flat row of {size}", 96 if size > 1 << 14 else 512, flat(size), size, batch, flat=True, has_rng=True)
+    head, rest = np.zeros(64), np.full(64, -1.0)
+    maker.add("flat rows, every second one filtered", 192, lambda: np.stack([np.concatenate([head, rest * np.inf]), np.concatenate([head, rest])]),
+              128, 16, is_fixed=True, has_rng=True, top_k=[0, 64])
     maker.add("a flat row of 64", 2048, flat(64), 64, 64, flat=True, has_rng=True)
 
 

@@ -17,12 +17,12 @@ from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import (
     Given,
     Params,
+    compacted,
     divided,
     extreme_rows,
     mixed_rows,
     neighbours,
     probabilities,
-    rank_among_random,
     undivided,
     wrong_rows,
 )
@@ -323,6 +323,7 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield residual(f"recovered tokens are drawn from p of {words}", lambda rows, _q, _x: rows, p_place=place)
     yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
     yield residual("of the residual only the rejected draft is taken out", _without_draft, of_draft=True)
+    yield residual("residuals are of q - p, not of p - q", lambda rows, drafts, _x: np.maximum(drafts - rows, 0.0))
     yield residual("q is subtracted from p by rank, not by token", _by_rank)
     for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         yield residual(f"residuals are {least:g} at least", lambda rows, drafts, _x, least=least: np.maximum(rows - drafts, least))
@@ -441,6 +442,13 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
     yield "the bonus token is of the row before", lambda: rule(bonus=p[before])
     yield "the bonus token is of the first row", lambda: rule(bonus=p[first])
     bonus = np.flatnonzero(given.is_bonus)
+    bare = given.off("top_k", "top_p", "min_p")
+
+    def first_filtered() -> np.ndarray:
+        return np.where((at == first)[:, None], p, given.with_params(**bare))
+
+    yield "filters are applied to the first row of a request alone", lambda: rule(
+        accept=first_filtered(), recover=first_filtered(), bonus=first_filtered())
     longest = int(case.lens.max(initial=0))
     if (case.lens != longest).any():
         yield "the bonus token is of the row of the longest request", lambda: rule(bonus=p[np.minimum(first + longest, len(p) - 1)])
@@ -493,8 +501,8 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
         others = neighbours(batch)
         width, at = int(case.lens.max(initial=0)) + 1, np.arange(len(given.p)) % (len(given.p) * batch // case.batch)
         by_row = {words.replace("one", "request"): where[of_row % batch] for words, where in others.items()}
-        if (case.params["temperature"] == 0.0).any():
-            by_row["place i's for the i-th random request"] = rank_among_random(case.params["temperature"][:batch])[of_row % batch]
+        by_row.update({words.replace("row", "request"): rank[of_row % batch]
+                       for words, rank in compacted({name: value[:batch] for name, value in case.params.items()})})
         by_row["read by row, not by request"] = np.minimum(at, batch - 1)
         by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, batch - 1)
         by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
