@@ -357,6 +357,10 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield "drafts are judged by the row at temperature 1", lambda: rule(accept=given.with_params(temperature=warm))
         yield "q is tempered as the target is", lambda: rule(q=_tempered(q, given.params["temperature"]))
     if (given.params["temperature"] == 0.0).any():
+        for delta in (0.1, 0.5, 1.0):
+            close = (given.params["temperature"] == 0.0)[:, None] & (given.target >= given.target.max(axis=1, keepdims=True) - delta)
+            yield f"greedy drafts within {delta:g} of the largest logit are accepted", lambda close=close: rule(
+                accept=np.where(close, 1.0, p), ratio=lambda rows, drafts: np.minimum(1.0, rows / np.maximum(drafts * (rows < 1.0), 1e-30)))
         drawn = np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])
         yield "bonus tokens of greedy requests are drawn", lambda: rule(bonus=given.with_params(temperature=drawn))
         yield "recovered tokens of greedy requests are drawn", lambda: rule(recover=given.with_params(temperature=drawn))
@@ -478,6 +482,12 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
             moved = np.clip(at + by[of_row], 0, len(at) - 1)
             yield f"rows behind a request without drafts are read one too {words}", lambda moved=moved: rule(
                 accept=p[moved], recover=p[moved], bonus=p[moved])
+    if (case.lens == 0).any() and not given.is_bonus.all():
+        rows_of_q = np.arange(int((~given.is_bonus).sum()))
+        empty_before = np.repeat(np.cumsum(case.lens == 0) - (case.lens == 0), case.lens)
+        late = np.zeros_like(q)
+        late[~given.is_bonus] = q[~given.is_bonus][np.minimum(rows_of_q + empty_before, len(rows_of_q) - 1)]
+        yield "q behind a request without drafts is read one row too late", lambda: rule(q=late)
     yield "drafts are judged by the row before", lambda: rule(accept=p[before])
     yield "drafts are judged by the next row", lambda: rule(accept=p[after])
     for words, shift in (("next", -1), ("last", 1)):
