@@ -1,5 +1,5 @@
-"""Faults of samplers and filters that were written without knowledge of the cases of audit_callable, from what engines have had. Ordered is a
-Sampler with more steps to replace."""
+"""Faults of samplers and filters that were written without knowledge of the cases of audit_callable, from what engines have had. Ordered and
+Ranked are Samplers with more steps to replace."""
 
 from __future__ import annotations
 
@@ -445,6 +445,33 @@ def one_hot(p, rows, tokens):
     p[rows, tokens] = 1.0
 
 
+class Ranked(Sampler):
+    """Sampler with the sort's keys and the kept places as hooks that also see the logits and the order."""
+
+    def keys(self, x, scaled, params):
+        return scaled
+
+    def places(self, ranked, order, params):
+        return self.kept(ranked, params)
+
+    def probabilities(self, x, params):
+        params = self.parameters(params)
+        scaled = self.scaled(x, params["temperature"].astype(np.float64))
+        if not self.filters(params):
+            p = np.exp(scaled)
+            return p / p.sum(axis=1, keepdims=True)
+        order = np.argsort(-self.keys(x, scaled, params), axis=1, kind="stable")
+        ranked = np.take_along_axis(scaled, order, axis=1)
+        with np.errstate(invalid="ignore"):
+            p = np.where(self.places(ranked, order, params), np.exp(ranked), 0.0)
+        lost = np.flatnonzero(p.sum(axis=1) == 0.0)
+        if len(lost):
+            one_hot(p, lost, ranked[lost].argmax(axis=1))
+        out = np.zeros_like(p)
+        np.put_along_axis(out, order, p / p.sum(axis=1, keepdims=True), axis=1)
+        return out
+
+
 class RowsAlignedDown(Sampler):
     """16-byte loads: a row's address is rounded down to a multiple of four elements."""
 
@@ -488,7 +515,7 @@ class GreedyMaximumFromZero(Sampler):
         return out
 
 
-class MinPOfFirstTile(Ordered):
+class MinPOfFirstTile(Ranked):
     def places(self, ranked, order, params):
         keep = self.keeps_k(ranked, params["top_k"])
         p = np.where(keep, np.exp(ranked), 0.0)
@@ -789,7 +816,7 @@ class FilterTailKept(Filter):
         return p
 
 
-class FilterSignedKeys(Ordered, Filter):
+class FilterSignedKeys(Ranked, Filter):
     def keys(self, x, scaled, params):
         bits = np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64)
         return np.where(random_rows(params)[:, None], np.where(x == -np.inf, -np.inf, bits), scaled)

@@ -20,7 +20,7 @@ from .profiles import Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
-from .sample_judge import Judgement, SampleRun
+from .sample_judge import SampleRun
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .shrink import shrink
 from .sample_sweep import sample_sweep

@@ -23,6 +23,7 @@ from .filter_cases import FilterRun
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     FILTER_ORDER,
+    FilterOrder,
     Given,
     Params,
     as_half,
@@ -126,7 +127,7 @@ class Candidate:
         return f"{self.name} in {self.regime}" if self.regime else self.name
 
 
-def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = (), filter_order: str = "") -> str:
+def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = (), filter_order: FilterOrder | None = None) -> str:
     """What a run that failed is explained by, in words; '' where nothing is. elsewhere: runs of other cases; filter_order: the
     callable's (readings.py)."""
     token = FILTER_ORDER.set(filter_order or "joint")

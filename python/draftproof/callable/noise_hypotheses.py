@@ -93,7 +93,8 @@ def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, 
     """Of draws [n] with these seeds: which seeds draw alike, by what is left of them; '' if none do."""
     row = _alike(probabilities)[row]
     by_chance = np.clip((probabilities * probabilities).sum(axis=1), 1e-9, 1.0)[row]
-    most, words = 1.0, []
+    most = 1.0
+    words: list[str] = []
     for name, left_of in LEFT_OF_SEEDS:
         left = np.unique(left_of(seed), return_inverse=True)[1].ravel()
         order = np.lexsort((np.arange(len(seed)), left, row))

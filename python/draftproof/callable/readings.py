@@ -8,6 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .filter_cases import FilterRun, filter_case_of
+from .row_hypotheses import FilterOrder
 from .sample_cases import OFF, SampleCase, params_of
 from .verify_sweep import StepsCase
 
@@ -45,11 +46,11 @@ def tokens_of_run(run: Any) -> np.ndarray:
     return np.unique(run.outputs[0][:, 0] if hasattr(run, "outputs") else run.samples[0])
 
 
-def filter_order_of(kind: str, drawn: Drawn) -> str:
-    """"joint" or "top_k_first"; '' where neither shows."""
+def filter_order_of(kind: str, drawn: Drawn) -> FilterOrder | None:
+    """None where neither shows."""
     both = drawn(_case(kind, "top_k and top_p", _row(0.4, 0.2, 0.15), top_k=2, top_p=0.6))
     if both is None or tuple(both) not in ((0,), (0, 1)):
-        return ""
+        return None
     return "joint" if len(both) == 2 else "top_k_first"  # of what top_k leaves the first has two thirds
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 from contextvars import ContextVar
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Literal
 
 import numpy as np
 
 from .. import _sampling
-from .._core import Error
 from .sample_cases import OFF
 
 #: Logits of which rules that sort them are tried, at most.
@@ -23,7 +22,8 @@ FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0
 Params = dict[str, np.ndarray]
 
 #: In which order the callable under audit filters: "top_k_first" (top-p over what top-k left) or "joint" (over the whole row).
-FILTER_ORDER: ContextVar[str] = ContextVar("filter_order", default="joint")
+FilterOrder = Literal["joint", "top_k_first"]
+FILTER_ORDER: ContextVar[FilterOrder] = ContextVar("filter_order", default="joint")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -367,9 +367,9 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if logits.size <= SORTED:
         for name, draws in _wrong_filters(names, size):
             yield name, Given(logits, params, draws)
-    for name, most in (("min_p", 0.5), ("top_p", 0.99), ("top_p", 0.95)):
-        if name in names and ((params[name] > most) & (params[name] != OFF[name])).any():
-            yield f"{name} is {most:g} at most", changed(name, np.where(params[name] == OFF[name], params[name], np.minimum(params[name], most)))
+    for name, bound in (("min_p", 0.5), ("top_p", 0.99), ("top_p", 0.95)):
+        if name in names and ((params[name] > bound) & (params[name] != OFF[name])).any():
+            yield f"{name} is {bound:g} at most", changed(name, np.where(params[name] == OFF[name], params[name], np.minimum(params[name], bound)))
     yield from _wrong_logits(logits, params)
     for name in names:
         if name in ("top_p", "min_p"):
@@ -377,8 +377,8 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
                 yield f"{name} is {words}", changed(name, rounded(params[name]))
     for name in names:
         for factor in FACTORS[name]:
-            value = params[name] * np.float32(factor)
-            yield f"{name} acts as {factor:g} times itself", changed(name, value if name == "temperature" else np.minimum(value, 1.0))
+            times = params[name] * np.float32(factor)
+            yield f"{name} acts as {factor:g} times itself", changed(name, times if name == "temperature" else np.minimum(times, 1.0))
 
 
 def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
