@@ -52,6 +52,7 @@ class Found:
     notes: list[str] = dataclasses.field(default_factory=list)
     n: int = 0
     stops: str = ""
+    readings: list[str] = dataclasses.field(default_factory=list)
     pace: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(len(PACE)))
 
     def add(self, other: Found) -> None:
@@ -61,6 +62,7 @@ class Found:
         self.n += other.n
         self.pace = self.pace + other.pace
         self.stops = self.stops or other.stops
+        self.readings = self.readings or other.readings
 
 
 def size_of(case: Any) -> int:
@@ -172,8 +174,8 @@ class Auditor:
         return bool((drawn == logits[0].argmax()).mean() > 0.35 or share > 0.9)  # of probability 0.18 without
 
     def _drawn(self, case: Any) -> np.ndarray | None:
-        """What came in one call; None where the callable does not take it."""
-        if self._taken(case) is not case:
+        """What came in one call; None where the callable does not take it, or time is over."""
+        if self.clock() >= self.deadline or self._taken(case) is not case:
             return None
         run = run_of(self.driver, case, self.seed)
         try:
@@ -183,7 +185,9 @@ class Auditor:
         return tokens_of_run(run)
 
     def _called(self, logits: np.ndarray, params: dict[str, np.ndarray], seeds: np.ndarray) -> np.ndarray | None:
-        """A token of each row."""
+        """A token of each row; None as in _drawn."""
+        if self.clock() >= self.deadline:
+            return None
         if self.kind == "verify":
             given: tuple[Any, ...] = (np.zeros(0, np.int32), np.zeros((0, logits.shape[1]), np.float32), logits,
                                       np.zeros(len(logits), np.int64), params, seeds)
@@ -293,6 +297,8 @@ class Auditor:
         for again in range(self.profile.repeats):
             self.sweep(entries, sweep_share / self.profile.repeats, again)
             if again == 0:
+                if entries and not self.found.failures:
+                    self.found.readings = self.readings()
                 self._run_cases(cases, share)
         if self.left_out:
             self.found.notes.append(f"{self.left_out} cases were left out, or some of their rows, as the callable does not take them")
@@ -474,8 +480,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     if but and emits == "chain":
         found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))
     verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not entries)
-    readings = auditor.readings() if entries and not found.failures else []
-    audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but, readings)
+    audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but,
+                          [] if found.failures else found.readings)
     return dataclasses.replace(audit, sentence=sentence_of(audit))
 
 
