@@ -41,7 +41,7 @@ from .row_hypotheses import (
 from .sample_cases import OFF
 from .sample_judge import Judgement, SampleRun
 from .suspects import OF_NOISE
-from .verify_sweep import StepsRun
+from .verify_sweep import StepsRun, drafts_of
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
 #: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of this case alone one of all.
@@ -155,7 +155,7 @@ def _suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any]) -> str:
 
 def emitted_wrongly(run: StepsRun) -> str:
     """Of steps that emit more than an accepted prefix and one token."""
-    out, drafts = np.concatenate(run.outputs), run.all_drafts()
+    out, drafts = np.concatenate(run.outputs), drafts_of(run)
     fell = np.cumsum(out != drafts, axis=1) > 0
     extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]  # behind the first that is no draft
     strange = (out != drafts) & (np.roll(out, -1, axis=1) != -1) & (np.arange(out.shape[1]) < out.shape[1] - 1)[None, :]

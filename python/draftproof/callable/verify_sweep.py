@@ -107,13 +107,6 @@ class StepsRun:
         while self.n < n:
             self.call()
 
-    def all_drafts(self) -> np.ndarray:
-        """[n, W], -1 beyond."""
-        case, width = self.case, self.outputs[0].shape[1]
-        out = np.full((self.calls, case.batch, width), -1, np.int64)
-        out[:, np.arange(width)[None, :] < case.lens[:, None]] = np.stack(self.drafts)
-        return out.reshape(-1, width)
-
     def judge(self, alpha: float) -> Judgement:
         return judge_steps(self, alpha)
 
@@ -170,6 +163,14 @@ class Steps:
     row: np.ndarray
 
 
+def drafts_of(run: StepsRun) -> np.ndarray:
+    """[n, W], of every step, -1 beyond."""
+    width = run.outputs[0].shape[1]
+    out = np.full((run.calls, run.case.batch, width), -1, np.int64)
+    out[:, np.arange(width)[None, :] < run.case.lens[:, None]] = np.stack(run.drafts)
+    return out.reshape(-1, width)
+
+
 def steps_of(run: StepsRun) -> Steps:
     case = run.case
     out = np.concatenate(run.outputs)
@@ -177,7 +178,7 @@ def steps_of(run: StepsRun) -> Steps:
     place = np.arange(width)[None, :]
     lens = np.tile(case.lens, run.calls)
     first = np.cumsum(case.lens + 1) - (case.lens + 1)
-    return Steps(out, run.all_drafts(), lens, (np.cumprod(out != -1, axis=1)).sum(axis=1),
+    return Steps(out, drafts_of(run), lens, (np.cumprod(out != -1, axis=1)).sum(axis=1),
                  np.tile(first[:, None] + np.minimum(place, case.lens[:, None]), (run.calls, 1)))
 
 
