@@ -187,7 +187,9 @@ def sampler_of(best=np.argmax, key=lambda seeds: seeds):
     return Made()
 
 
-def test_an_audit_says_which_of_the_usual_readings_a_callable_has(brief):
+def test_an_audit_says_which_of_the_usual_readings_a_callable_has(monkeypatch):
+    monkeypatch.setitem(profiles.PROFILES, "brief", profiles.Profile("brief", 1.6, True, 0.1, 1, False))
+    brief = "brief"
     assert {"top_p over what top_k left", "min_p after top_p", "of equal largest logits the first at temperature 0"} <= set(
         draftproof.audit_callable(sampler_of(), profile=brief).readings)
     other = draftproof.audit_callable(sampler_of(lambda row: np.flatnonzero(row == row.max())[-1]), profile=brief)
