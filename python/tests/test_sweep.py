@@ -10,7 +10,7 @@ import blind_samplers
 import blind_verifiers
 import draftproof
 import faults
-from draftproof.callable import evidence, noise_hypotheses, profiles, regimes, sample_sweep, verify_sweep
+from draftproof.callable import audit_callable, evidence, noise_hypotheses, profiles, regimes, sample_sweep, verify_sweep
 from draftproof.callable.drive import Driver
 from draftproof.callable.filter_cases import filter_case_of
 from draftproof.callable.sample_cases import params_of
@@ -187,20 +187,22 @@ def sampler_of(best=np.argmax, key=lambda seeds: seeds):
     return Made()
 
 
-def test_an_audit_says_which_of_the_usual_readings_a_callable_has(monkeypatch):
-    monkeypatch.setitem(profiles.PROFILES, "brief", profiles.Profile("brief", 1.6, True, 0.1, 1, False))
-    brief = "brief"
-    assert {"top_p over what top_k left", "min_p after top_p", "of equal largest logits the first at temperature 0"} <= set(
-        draftproof.audit_callable(sampler_of(), profile=brief).readings)
+def readings(callable_):
+    profile = profiles.profile_of("quick")
+    auditor = audit_callable.Auditor(callable_, "sample", 0.02, 0, 1e-6, 60.0, 60.0, profiles.Clock(True), profile, 1, 1, None, {}, True)
+    auditor.cases()
+    return auditor.readings()
+
+
+def test_an_audit_says_which_of_the_usual_readings_a_callable_has(brief):
+    assert {"top_p over what top_k left", "min_p after top_p", "of equal largest logits the first at temperature 0"} <= set(readings(sampler_of()))
     other = draftproof.audit_callable(sampler_of(lambda row: np.flatnonzero(row == row.max())[-1]), profile=brief)
     assert "of equal largest logits the last at temperature 0" in other.readings and "the last at temperature 0" in other.sentence
-    assert "top_p over the whole row" in draftproof.audit_callable(draftproof.sample, profile=brief).readings
+    assert "top_p over the whole row" in readings(draftproof.sample)
     count = iter(range(1 << 20))
-    states = draftproof.audit_callable(sampler_of(key=lambda seeds: seeds + np.uint64(next(count) << 40)), profile=brief)
-    assert "equal calls give other tokens" in states.readings
-    places = draftproof.audit_callable(sampler_of(key=lambda seeds: seeds * np.uint64(64) + np.arange(len(seeds), dtype=np.uint64) % np.uint64(64)),
-                                       profile=brief)
-    assert "rows in another order draw other tokens with the same seeds" in places.readings
+    assert "equal calls give other tokens" in readings(sampler_of(key=lambda seeds: seeds + np.uint64(next(count) << 40)))
+    places = sampler_of(key=lambda seeds: seeds * np.uint64(64) + np.arange(len(seeds), dtype=np.uint64) % np.uint64(64))
+    assert "rows in another order draw other tokens with the same seeds" in readings(places)
 
 
 def judged(entry, callable_):
