@@ -360,8 +360,7 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                 far[group], -np.log(case.vocab_size), sound)
 
     params = {name: value[group] for name, value in case.params.items()}
-    masked = np.isneginf(case.logits[groups]).mean(axis=1)[own_row]
-    by_rows = [("masked tokens", masked > 0.0), ("most tokens masked", masked > 0.5)]
+    by_rows = [(words, here[own_row]) for words, here in _masked(case.logits[groups])]
     peaked = [(words, here) for words, here in _peaked(own, own_row) if here.any() and not here.all()]
     regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), by_rows)
     regimes += [Regime(f"rows with {words}", here) for words, here in peaked]
@@ -406,6 +405,12 @@ def _put_back(params: Params, groups: np.ndarray) -> Iterator[tuple[str, np.ndar
                        np.take_along_axis(groups, np.take_along_axis(order, order, axis=1), axis=1).ravel())
 
 
+def _masked(logits: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Regimes of rows by their masks."""
+    share = np.isneginf(logits).mean(axis=1)
+    return [("masked tokens", share > 0.0), ("most tokens masked", share > 0.5)]
+
+
 def _peaked(given: Given, row: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Regimes of draws [n] by the mass of the likeliest token before filters."""
     bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in given.params.items()}
@@ -447,7 +452,9 @@ def _of_filter(run: FilterRun, around: int) -> Account | None:
             yield "ids have 16 bits", lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
 
     sound = log_p(Given(logits, params))
-    return Account(sound, -LEAST, rules, regimes_of(params, rows, len(left), sound < -LEAST), logits.size, always_of(params))
+    by_rows = _masked(logits)
+    return Account(sound, -LEAST, rules, regimes_of(params, rows, len(left), sound < -LEAST, by_rows), logits.size,
+                   [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())])
 
 
 def window(around: int, count: int, most: int) -> np.ndarray:

@@ -254,7 +254,7 @@ def _filters(maker: Maker) -> None:
     # Both filters cut, and top_p the same whatever it sums: what top_k drops has no mass.
     counts = (50, 200, 800, 1500)
     maker.add("top_p among many that top_k leaves", 512, lambda: np.stack(
-        [np.random.default_rng(count).permutation(np.concatenate([np.linspace(0.0, -1.0, count), np.full(3000 - count, -30.0)]))
+        [np.random.default_rng(count).permutation(np.concatenate([np.linspace(0.0, -1.0, count), np.linspace(-15.0, -16.0, 3000 - count)]))
          for count in counts]), 3000, 32, top_k=[64, 256, 1000, 2048], top_p=0.7)
     pairs = [combo for combo in filters(300, maker.with_min_p) if len(combo) > 1]
     maker.probes("filters together", 512, 300, [{"temperature": t, **combo} for t in (1.0, 0.5, 1.5) for combo in pairs], 64)
