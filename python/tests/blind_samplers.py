@@ -762,21 +762,6 @@ class SignedUniform(Sampler):
         return self.tokens(self.probabilities(x, dict(params)), np.where(random_rows(params), 2.0 * u - 1.0, u))
 
 
-class SlotSeededOnce(Sampler):
-    """A slot's generator is seeded by the slot's first request and goes on from call to call."""
-
-    def __init__(self):
-        self.seeds, self.counts = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-
-    def uniforms(self, seeds, count):
-        known = len(self.seeds)
-        if known < count:
-            self.seeds = np.concatenate([self.seeds, np.asarray(seeds, np.uint64)[known:count]])
-            self.counts = np.concatenate([self.counts, np.zeros(count - known, np.uint64)])
-        self.counts[:count] += np.uint64(1)
-        return uniform(self.seeds[:count], self.counts[:count])
-
-
 class FilterOneMoreThanK(Filter):
     def keeps_k(self, ranked, top_k):
         return super().keeps_k(ranked, np.where(top_k > 0, top_k.astype(np.int64) + 1, 0))
@@ -1262,10 +1247,6 @@ TABLE = (
     ("sample", "random bits are read as a signed integer", SignedUniform,
      "The random word is scaled as int32, so the uniform lies in [-1, 1) and every negative one gives token 0, even if it is "
      "masked or dropped. All random rows: token 0 gets an extra half."),
-    ("sample", "a slot's generator is seeded once and never again", SlotSeededOnce,
-     "The per-slot generator is made at the slot's first use and advanced from call to call; new requests' seeds are "
-     "ignored, so the same seed and row give other tokens later, and two runs differ. From the second call on; the "
-     "distribution alone is right."),
     ("filter", "top_k keeps one token more", FilterOneMoreThanK,
      "The threshold is the (k + 1)-th largest logit (0-based index k) and tokens at or over it stay. top_k > 0 and under V."),
     ("filter", "top_p keeps the whole bin in which it is reached", FilterWholeBin,
