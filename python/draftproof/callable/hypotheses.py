@@ -56,7 +56,7 @@ NEARLY = 1.0
 ODD = ("place i", "behind it", "probabilities are", "probabilities above", "by blocks of", "one token more", "in half precision", "bits",
        "clamped", "the next ones do instead", "candidates", "the token is", "which gives token 0", "sums are", "put back", "are not filtered",
        "binary exponent", "halvings", "of the first 1,024", "by its mass before", "where it is on", "too large", "in all rows of the call",
-       "in the order of requests", "by rank", "are known", "tied at the cut", "skipped where", "has 1", "next draft's token", "adds up", "where it is off", "lowest ids",
+       "in the order of requests", "by rank", "are known", "tied at the cut", "skipped where", "next draft's token", "where it is off", "lowest ids",
        "rejected", "drawn at temperature")
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
 MISFIT = 8.0
