@@ -1,5 +1,5 @@
-"""Faults of samplers and filters that were written without knowledge of the cases of audit_callable, from what engines have had. Ordered and
-Ranked are Samplers with more steps to replace."""
+"""Faults of samplers and filters that were written without knowledge of the cases of audit_callable, from what engines have had. Ordered is a
+Sampler with more steps to replace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from faults import Filter, Sampler, bfloat16, hashed, set_where, uniform, with_p
 class Ordered(Sampler):
     """Sampler with the sort's keys and the kept places as hooks that also see the logits and the order."""
 
-    def keys(self, x, scaled):
+    def keys(self, x, scaled, params):
         return scaled
 
     def places(self, ranked, order, x, params):
@@ -23,9 +23,13 @@ class Ordered(Sampler):
         if not self.filters(params):
             p = np.exp(scaled)
             return p / p.sum(axis=1, keepdims=True)
-        order = np.argsort(-self.keys(x, scaled), axis=1, kind="stable")
+        order = np.argsort(-self.keys(x, scaled, params), axis=1, kind="stable")
         ranked = np.take_along_axis(scaled, order, axis=1)
-        p = np.where(self.places(ranked, order, x, params), np.exp(ranked), 0.0)
+        with np.errstate(invalid="ignore"):
+            p = np.where(self.places(ranked, order, x, params), np.exp(ranked), 0.0)
+        lost = np.flatnonzero(p.sum(axis=1) == 0.0)
+        if len(lost):
+            one_hot(p, lost, ranked[lost].argmax(axis=1))
         out = np.zeros_like(p)
         np.put_along_axis(out, order, p / p.sum(axis=1, keepdims=True), axis=1)
         return out
@@ -428,7 +432,7 @@ class FilterMaskedSkipK(Filter):
 
 
 class FilterBfloatKeys(Ordered, Filter):
-    def keys(self, x, scaled):
+    def keys(self, x, scaled, params):
         return np.where(scaled == -np.inf, -np.inf, bfloat16(x).astype(np.float64))
 
 
@@ -443,33 +447,6 @@ class FilterTwiceScaled(Filter):
 def one_hot(p, rows, tokens):
     p[rows] = 0.0
     p[rows, tokens] = 1.0
-
-
-class Ranked(Sampler):
-    """Sampler with the sort's keys and the kept places as hooks that also see the logits and the order."""
-
-    def keys(self, x, scaled, params):
-        return scaled
-
-    def places(self, ranked, order, params):
-        return self.kept(ranked, params)
-
-    def probabilities(self, x, params):
-        params = self.parameters(params)
-        scaled = self.scaled(x, params["temperature"].astype(np.float64))
-        if not self.filters(params):
-            p = np.exp(scaled)
-            return p / p.sum(axis=1, keepdims=True)
-        order = np.argsort(-self.keys(x, scaled, params), axis=1, kind="stable")
-        ranked = np.take_along_axis(scaled, order, axis=1)
-        with np.errstate(invalid="ignore"):
-            p = np.where(self.places(ranked, order, params), np.exp(ranked), 0.0)
-        lost = np.flatnonzero(p.sum(axis=1) == 0.0)
-        if len(lost):
-            one_hot(p, lost, ranked[lost].argmax(axis=1))
-        out = np.zeros_like(p)
-        np.put_along_axis(out, order, p / p.sum(axis=1, keepdims=True), axis=1)
-        return out
 
 
 class RowsAlignedDown(Sampler):
@@ -515,8 +492,8 @@ class GreedyMaximumFromZero(Sampler):
         return out
 
 
-class MinPOfFirstTile(Ranked):
-    def places(self, ranked, order, params):
+class MinPOfFirstTile(Ordered):
+    def places(self, ranked, order, x, params):
         keep = self.keeps_k(ranked, params["top_k"])
         p = np.where(keep, np.exp(ranked), 0.0)
         p /= p.sum(axis=1, keepdims=True)
@@ -801,12 +778,12 @@ class FilterTailKept(Filter):
         return p
 
 
-class FilterSignedKeys(Ranked, Filter):
+class FilterSignedKeys(Ordered, Filter):
     def keys(self, x, scaled, params):
         bits = np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64)
         return np.where(random_rows(params)[:, None], np.where(x == -np.inf, -np.inf, bits), scaled)
 
-    def places(self, ranked, order, params):
+    def places(self, ranked, order, x, params):
         keep = self.keeps_k(ranked, params["top_k"])
         p = np.where(keep, np.exp(ranked), 0.0)
         p /= p.sum(axis=1, keepdims=True)
