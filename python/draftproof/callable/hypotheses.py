@@ -26,6 +26,7 @@ from .row_hypotheses import (
     FilterOrder,
     Given,
     Params,
+    Rare,
     as_half,
     evenly,
     extreme_rows,
@@ -36,6 +37,7 @@ from .row_hypotheses import (
     moved_from,
     neighbours,
     probabilities,
+    rare_as,
     wrong_rows,
 )
 from .sample_cases import OFF
@@ -44,20 +46,15 @@ from .suspects import OF_NOISE
 from .verify_sweep import StepsRun, drafts_of
 
 #: Share of a token that comes whatever the rule is; nats by which a hypothesis must beat the sound rule (the dependent draws of
-#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of this case alone one of all.
+#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of a rare fault (Rare) any other, a
+#: rule of this case alone one of all.
 #: Others that explain the draws as well, to the last digit, are named too, so many in all.
-STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 4.0
+STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, MORE_IF_RARE, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 5.0, 4.0
 AS_WELL = 3
 #: What one other case may add or take, and what all of them may add.
 OF_ONE_RUN, ELSEWHERE_MOST = 6.0, 30.0
 #: Nats from which on other cases may make up what a hypothesis lacks.
 NEARLY = 1.0
-#: Rules that stand for rare faults cost as much as a regime.
-ODD = ("place i", "behind it", "probabilities are", "probabilities above", "by blocks of", "one token more", "in half precision", "bits",
-       "clamped", "the next ones do instead", "candidates", "the token is", "which gives token 0", "sums are", "put back", "are not filtered",
-       "binary exponent", "halvings", "of the first 1,024", "by its mass before", "where it is on", "too large", "in all rows of the call",
-       "in the order of requests", "by rank", "are known", "tied at the cut", "skipped where", "next draft's token", "where it is off", "lowest ids",
-       "rejected", "drawn at temperature")
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
 MISFIT = 8.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
@@ -221,15 +218,14 @@ def _candidates(account: Account, least: float) -> Iterator[Candidate]:
         except Error:  # no distribution follows from it here
             continue
         gain, left = these - sound, these < tiny
-        is_odd = any(words in name for words in ODD)
-        odd = MORE_IN_REGIME if is_odd else 0.0
+        is_rare = isinstance(name, Rare)
         for i, regime in enumerate([*account.regimes, *(Regime(words, everything) for words in account.always)]):
             if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
-            nats = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - odd
+            nats = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - (MORE_IF_RARE if is_rare else 0.0)
             if nats > least and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
-                yield Candidate(name, regime.words, nats, lambda rule=log_p, here=regime.here, is_odd=is_odd: (
-                    is_odd and isinstance(rule, OfRows) and rule.misfit(here) > MISFIT))
+                yield Candidate(name, regime.words, nats, lambda rule=log_p, here=regime.here, is_rare=is_rare: (
+                    is_rare and isinstance(rule, OfRows) and rule.misfit(here) > MISFIT))
 
 
 def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, float]:
@@ -329,7 +325,7 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
         for words, at in {**others, **permuted}.items():
             of_row = np.searchsorted(groups, np.clip(at, groups[0], groups[-1]))
             if len(groups) == case.groups and at.max() < case.groups:
-                yield f"rows are {words}", OfRows(own, of_row, token)
+                yield rare_as(words, f"rows are {words}"), OfRows(own, of_row, token)
         for words, which in (("largest", np.argmax), ("smallest", np.argmin)):
             for name, value in case.params.items():
                 if len(np.unique(value)) > 1:
@@ -338,19 +334,19 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                     mixed = {**{other: values[pairs[0]] for other, values in case.params.items()}, name: value[pairs[1]]}
                     yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
                     mixed = {**mixed, name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name], value[pairs[0]])}
-                    yield f"{name} is the {words} of the call, where it is on", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
+                    yield Rare(f"{name} is the {words} of the call, where it is on"), OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
         for name, draws in wrong_draws(case.vocab_size):
             yield name, OfRows(Given(own.logits, own.params, lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
         yield "the index of row and token together is a float32", lambda: log_of(
             _of_float_index(probabilities(own), own_row, token, place), case.vocab_size)
         if case.vocab_size > 1 << 16:
-            yield "ids have 16 bits", lambda: log_of(folded(probabilities(own))[own_row, token], case.vocab_size)
+            yield Rare("ids have 16 bits"), lambda: log_of(folded(probabilities(own))[own_row, token], case.vocab_size)
         for bound in (1 << 15, 1 << 16, 1 << 17):
             if bound < case.vocab_size:
                 yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
                     moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
         if is_whole and len(token) * case.vocab_size <= ELEMENTS:
-            yield "what filters drop in one row they drop in all rows of the call", lambda: log_of(
+            yield Rare("what filters drop in one row they drop in all rows of the call"), lambda: log_of(
                 _dropped_by_any(own, own_row, token, case.batch), case.vocab_size)
         yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
         yield "all tokens that are not masked have one chance", OfRows(Given(own.logits, own.params, evenly), own_row, token)
@@ -400,8 +396,8 @@ def _put_back(params: Params, groups: np.ndarray) -> Iterator[tuple[str, np.ndar
         if len(np.unique(value)) > 1:
             for words, sign in (("rising", 1.0), ("falling", -1.0)):
                 order = np.argsort(sign * value[groups].astype(np.float64), axis=1, kind="stable")
-                yield f"sorted by {words} {name} and not put back", np.take_along_axis(groups, order, axis=1).ravel()
-                yield (f"sorted by {words} {name} and put back by the wrong permutation",
+                yield Rare(f"sorted by {words} {name} and not put back"), np.take_along_axis(groups, order, axis=1).ravel()
+                yield (Rare(f"sorted by {words} {name} and put back by the wrong permutation"),
                        np.take_along_axis(groups, np.take_along_axis(order, order, axis=1), axis=1).ravel())
 
 
@@ -449,7 +445,7 @@ def _of_filter(run: FilterRun, around: int) -> Account | None:
                                            extreme_rows(logits, params, case.params)):
             yield name, lambda given=given: log_p(given)
         if case.vocab_size > 1 << 16:
-            yield "ids have 16 bits", lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
+            yield Rare("ids have 16 bits"), lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
 
     sound = log_p(Given(logits, params))
     by_rows = _masked(logits)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import Error
 from . import evidence
-from .row_hypotheses import PRECISIONS, SORTED, divided
+from .row_hypotheses import PRECISIONS, SORTED, Rare, divided
 
 #: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
 STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0
@@ -120,26 +120,26 @@ def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
             yield f"random numbers repeat every {period:,} tokens", lambda p, period=period: of_period(p, period)
     yield "the running sum of the probabilities has half precision", _summed_in_half
     for words, rounded in PRECISIONS:
-        yield f"running sums are {words}", lambda p, rounded=rounded: divided(np.diff(
+        yield Rare(f"running sums are {words}"), lambda p, rounded=rounded: divided(np.diff(
             rounded(np.cumsum(p, axis=1, dtype=np.float64).astype(np.float32)).astype(np.float64), axis=1, prepend=0.0))
     for more in (1e-2, 1e-3, 1e-4, 1e-5):
-        yield f"probabilities are raised by {more:g}", lambda p, more=more: divided(p + more)
-        yield f"probabilities above 0 are raised by {more:g}", lambda p, more=more: divided(np.where(p > 0.0, p + more, 0.0))
+        yield Rare(f"probabilities are raised by {more:g}"), lambda p, more=more: divided(p + more)
+        yield Rare(f"probabilities above 0 are raised by {more:g}"), lambda p, more=more: divided(np.where(p > 0.0, p + more, 0.0))
     for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
-        yield f"probabilities are {bound:g} at least", lambda p, bound=bound: divided(np.maximum(p, bound))
+        yield Rare(f"probabilities are {bound:g} at least"), lambda p, bound=bound: divided(np.maximum(p, bound))
     for block in (32, 64, 128, 256, 512, 1024, 2048, 4096):
         if block + 1 < size:
-            yield f"tokens {block}, {2 * block} and so on never come, the next ones do instead", lambda p, block=block: _without_firsts(p, block)
+            yield Rare(f"tokens {block}, {2 * block} and so on never come, the next ones do instead"), lambda p, block=block: _without_firsts(p, block)
     for words, step in (("before", -1), ("behind", 1)):
         yield f"the token {words} the one that is meant comes", lambda p, step=step: _beside(p, step)
-    yield "the token is 0", lambda p: _only(p, 0)
-    yield "half of the random numbers are below 0, which gives token 0", lambda p: 0.5 * (p + _only(p, 0))
-    yield "the token is the last one of the vocabulary", lambda p: _only(p, -1)
+    yield Rare("the token is 0"), lambda p: _only(p, 0)
+    yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))
+    yield Rare("the token is the last one of the vocabulary"), lambda p: _only(p, -1)
     for more in (1e-4, 1e-3, 1e-2, 0.1):
-        yield f"the numbers of an exponential race are {more:g} too large", lambda p, more=more: race_behind(p, more)
+        yield Rare(f"the numbers of an exponential race are {more:g} too large"), lambda p, more=more: race_behind(p, more)
     for bits in (8, 10, 11, 12, 16, 23, 24):
-        yield f"random numbers of a race have {bits} bits", lambda p, bits=bits: _race_of_bits(p, bits)
-        yield f"random numbers have {bits} bits", lambda p, bits=bits: _inverse_of_bits(p, bits)
+        yield Rare(f"random numbers of a race have {bits} bits"), lambda p, bits=bits: _race_of_bits(p, bits)
+        yield Rare(f"random numbers have {bits} bits"), lambda p, bits=bits: _inverse_of_bits(p, bits)
 
 
 def of_period(p: np.ndarray, period: int) -> np.ndarray:

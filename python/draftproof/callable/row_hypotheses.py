@@ -12,6 +12,16 @@ import numpy as np
 from .. import _sampling
 from .sample_cases import OFF
 
+
+class Rare(str):
+    """The name of a rule that stands for a rare fault, or the part of it that says so. Such a rule costs more (hypotheses.py)."""
+
+
+def rare_as(words: str, name: str) -> str:
+    """A rule's name, Rare if its `words` are."""
+    return Rare(name) if isinstance(words, Rare) else name
+
+
 #: Logits of which rules that sort them are tried, at most.
 SORTED = 1 << 19
 
@@ -281,15 +291,16 @@ def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
 
     for words, at in others.items():
         for name in names:
-            yield f"{name} is {words}", changed(name, every[name][at])
+            yield rare_as(words, f"{name} is {words}"), changed(name, every[name][at])
         if len(params) > 1:
-            yield f"parameters are {words}", Given(logits, {name: every[name][at] for name in params})
-            yield f"filters are {words}", Given(logits, {name: every[name][at] if name != "temperature" else params[name] for name in params})
+            yield rare_as(words, f"parameters are {words}"), Given(logits, {name: every[name][at] for name in params})
+            yield rare_as(words, f"filters are {words}"), Given(logits, {name: every[name][at] if name != "temperature" else params[name]
+                                                                         for name in params})
         if words.startswith("the first "):
             skipped = {name: np.where(every[name][at] == OFF[name], OFF[name], params[name]).astype(params[name].dtype)
                        for name in params if name != "temperature"}
             whose = words.removesuffix("'s")
-            yield f"filters are skipped where {whose} has none", Given(logits, {**params, **skipped})
+            yield Rare(f"filters are skipped where {whose} has none"), Given(logits, {**params, **skipped})
             if "temperature" in names:
                 random = params["temperature"] > 0.0
                 yield f"temperature is not applied where {whose} has 1", changed("temperature", np.where(
@@ -303,7 +314,7 @@ def extreme_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[
             if every[name].min() < every[name].max():
                 yield f"{name} is the {words} of the call", Given(logits, {**params, name: np.full_like(params[name], value)})
                 on = params[name] != np.asarray(OFF[name], params[name].dtype)
-                yield f"{name} is the {words} of the call, where it is on", Given(logits, {**params, name: np.where(on, value, params[name])})
+                yield Rare(f"{name} is the {words} of the call, where it is on"), Given(logits, {**params, name: np.where(on, value, params[name])})
 
 
 def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
@@ -328,10 +339,10 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         for value in values if name in params else ():
             off = params[name] == np.asarray(OFF[name], params[name].dtype)
             if off.any() and value < size:
-                yield f"{name} is {value} where it is off", changed(name, np.where(off, value, params[name]))
+                yield Rare(f"{name} is {value} where it is off"), changed(name, np.where(off, value, params[name]))
     if (temperature == 0.0).any():
         for cold in (1e-3, 0.01, 0.02, 0.1):
-            yield f"greedy rows are drawn at temperature {cold:g}", changed("temperature", np.where(random, temperature, cold))
+            yield Rare(f"greedy rows are drawn at temperature {cold:g}"), changed("temperature", np.where(random, temperature, cold))
         yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
     if random.any():
         yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
@@ -353,9 +364,9 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         for tile in (1024, 4096):
             for few in (8, 16, 32, 64):
                 if tile < size and (k > few).any():
-                    yield f"a tile of {tile} tokens gives top_k {few} candidates", Given(_few_of_tiles(logits, k, tile, few), params)
+                    yield Rare(f"a tile of {tile} tokens gives top_k {few} candidates"), Given(_few_of_tiles(logits, k, tile, few), params)
         yield "top_k keeps one token fewer", changed("top_k", np.where(k > 1, k - 1, k))
-        yield "top_k keeps one token more", changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
+        yield Rare("top_k keeps one token more"), changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
         yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
     if "top_p" in names:
         yield "top_p acts as 1 less itself", changed("top_p", np.where(params["top_p"] < 1.0, 1.0 - params["top_p"], 1.0))
@@ -384,22 +395,22 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
 def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
     """Filters that compute otherwise, of rows that have the parameters `names`."""
     if "top_k" in names:
-        yield "tokens tied at the cut of top_k are all dropped", _without_ties
+        yield Rare("tokens tied at the cut of top_k are all dropped"), _without_ties
     if "top_p" in names:
-        yield "top_p sums in half precision", _with_own_filters(_half_sums)
-        yield "top_p sums in half precision, and has it itself", _with_own_filters(_half_sums, is_half=True)
-        yield "top_p keeps one token more", _with_own_filters(more=1)
-        yield "top_p keeps all tokens of the binary exponent at which it is reached", _whole_bin
+        yield Rare("top_p sums in half precision"), _with_own_filters(_half_sums)
+        yield Rare("top_p sums in half precision, and has it itself"), _with_own_filters(_half_sums, is_half=True)
+        yield Rare("top_p keeps one token more"), _with_own_filters(more=1)
+        yield Rare("top_p keeps all tokens of the binary exponent at which it is reached"), _whole_bin
         for halvings in (8, 10, 16, 18, 20):
-            yield f"top_p's cut is found by {halvings} halvings", _cut_by_halves(halvings)
+            yield Rare(f"top_p's cut is found by {halvings} halvings"), _cut_by_halves(halvings)
         for block in (256, 512, 1024, 2048, 4096):
             if block < size:
-                yield f"top_p sums by blocks of {block:,} tokens", _with_own_filters(_sums_of_blocks(block))
+                yield Rare(f"top_p sums by blocks of {block:,} tokens"), _with_own_filters(_sums_of_blocks(block))
     if "min_p" in names:
         yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p, _: p[:, 1:2])
         yield "min_p is absolute", _with_own_filters(min_p_of=lambda p, _: np.ones((len(p), 1)))
         if size > 1024:
-            yield "min_p is relative to the largest of the first 1,024 tokens", _min_p_of_first(1024)
+            yield Rare("min_p is relative to the largest of the first 1,024 tokens"), _min_p_of_first(1024)
         if {"top_p", "top_k"} & set(names):
             yield "min_p's bound is of the largest token after the other filters, its tokens are not", _with_own_filters(
                 min_p_of=lambda p, keep: p[:, :1] / (p * keep).sum(axis=1, keepdims=True))
@@ -409,26 +420,26 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
         if name in names and size > 1:
             yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
     if {"top_k", "top_p"} <= set(names):
-        yield "top_p keeps the lowest ids of what top_k left", _by_id
+        yield Rare("top_p keeps the lowest ids of what top_k left"), _by_id
     if set(names) - {"temperature"}:
         for rounds in (2, 3, 4, 8, 16, 32):
-            yield f"rejection sampling takes what {rounds} rounds rejected", _rejected(rounds)
+            yield Rare(f"rejection sampling takes what {rounds} rounds rejected"), _rejected(rounds)
     if "temperature" in names:
-        yield "what filters keep is drawn at temperature 1", _drawn_warm
+        yield Rare("what filters keep is drawn at temperature 1"), _drawn_warm
     if set(names) - {"temperature"}:
-        yield "top_p sums in half precision, also where it is off", _with_own_filters(_half_sums, is_never_off=True, is_half=True)
+        yield Rare("top_p sums in half precision, also where it is off"), _with_own_filters(_half_sums, is_never_off=True, is_half=True)
         for words, rounded in PRECISIONS:
             yield f"filters sort by logits {words}", _with_own_filters(by=rounded)
-        yield "filters sort by the bits of logits, negative ones in reverse", _with_own_filters(
+        yield Rare("filters sort by the bits of logits, negative ones in reverse"), _with_own_filters(
             by=lambda x: np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64))
         for block in (4, 8, 32, 128, 1024):
             if block < size and size % block:
-                yield f"the last V modulo {block} tokens are not filtered", _with_tail(size // block * block)
+                yield Rare(f"the last V modulo {block} tokens are not filtered"), _with_tail(size // block * block)
         for words, rest in (("the likeliest token", lambda p: p.argmax(axis=1)), ("the least likely token kept", _least_likely),
                             ("the last token kept", _last_kept), ("the last id", lambda p: np.full(len(p), -1))):
             yield f"what filters drop falls to {words}", _rest_to(rest)
         if size > 1024:
-            yield "a tile of 1,024 tokens is drawn by its mass before the filters", _by_unfiltered_tiles(1024)
+            yield Rare("a tile of 1,024 tokens is drawn by its mass before the filters"), _by_unfiltered_tiles(1024)
         for to in (8, 16, 32, 64, 128, 256, 1024):
             if size % to:
                 yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
@@ -457,7 +468,7 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     largest = float(np.abs(logits[finite]).max(initial=0.0))
     for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
         if largest > bound:
-            yield f"logits are clamped to +-{bound:g}", Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
+            yield Rare(f"logits are clamped to +-{bound:g}"), Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
 
 
 def as_half(x: np.ndarray) -> np.ndarray:
@@ -483,13 +494,14 @@ def compacted(params: Params) -> Iterator[tuple[str, np.ndarray]]:
     for name, words in (("temperature", "random row"), ("top_k", "row with top_k"), ("top_p", "row with top_p")):
         on = params[name] > 0.0 if name != "top_p" else params[name] < 1.0
         if on.any() and not on.all():
-            yield f"place i's for the i-th {words}", np.where(on, np.cumsum(on, axis=-1) - 1, np.arange(on.shape[-1]))
+            yield Rare(f"place i's for the i-th {words}"), np.where(on, np.cumsum(on, axis=-1) - 1, np.arange(on.shape[-1]))
 
 
 def neighbours(count: int) -> dict[str, np.ndarray]:
     """Of rows in order: whose parameters might be read."""
     at = np.arange(count)
     return {"the next one's": (at + 1) % count, "the one's before": at - 1, "the first one's": at * 0, "the last one's": at * 0 + count - 1,
-            **{f"place i / {width}'s": at // width for width in (2, 4, 8, 32) if count > width},
-            **{f"place {width - 1}'s behind it": np.minimum(at, width - 1) for width in (16, 32, 48, 64, 128, 256, 512, 1024) if count > width},
-            **{f"place i modulo {width}'s": at % width for width in (8, 16, 32, 64, 128, 256, 512, 1024) if count > width}} if count > 1 else {}
+            **{Rare(f"place i / {width}'s"): at // width for width in (2, 4, 8, 32) if count > width},
+            **{Rare(f"place {width - 1}'s behind it"): np.minimum(at, width - 1)
+               for width in (16, 32, 48, 64, 128, 256, 512, 1024) if count > width},
+            **{Rare(f"place i modulo {width}'s"): at % width for width in (8, 16, 32, 64, 128, 256, 512, 1024) if count > width}} if count > 1 else {}

@@ -17,12 +17,14 @@ from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import (
     Given,
     Params,
+    Rare,
     compacted,
     divided,
     extreme_rows,
     mixed_rows,
     neighbours,
     probabilities,
+    rare_as,
     undivided,
     wrong_rows,
 )
@@ -188,7 +190,7 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
         for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
             yield name, lambda rule=rule: told(rule())
-        yield "bonus tokens are given to the requests that accept all in the order of requests", lambda: told.with_bonus_of(
+        yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), lambda: told.with_bonus_of(
             _in_order(steps, batch, np.cumsum(case.lens + 1) - 1))(Rule(p, p, p, q))
         if (case.params["temperature"] == 0.0).any():
             yield "all drafts that match are counted, also behind one that does not", lambda: _counted(steps, told, p)
@@ -322,13 +324,13 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield f"residuals are of q of {words}", lambda place=place: rule(q_place=place)
         yield residual(f"recovered tokens are drawn from p of {words}", lambda rows, _q, _x: rows, p_place=place)
     yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
-    yield residual("of the residual only the rejected draft is taken out", _without_draft, of_draft=True)
+    yield residual(Rare("of the residual only the rejected draft is taken out"), _without_draft, of_draft=True)
     yield residual("residuals are of q - p, not of p - q", lambda rows, drafts, _x: np.maximum(drafts - rows, 0.0))
-    yield residual("q is subtracted from p by rank, not by token", _by_rank)
+    yield residual(Rare("q is subtracted from p by rank, not by token"), _by_rank)
     for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         yield residual(f"residuals are {least:g} at least", lambda rows, drafts, _x, least=least: np.maximum(rows - drafts, least))
     yield residual("recovered tokens are drawn from the draft's row", lambda _rows, drafts, _x: drafts)
-    yield residual("recovered tokens are drawn with the coin that rejected", _with_the_coin, of_draft=True)
+    yield residual(Rare("recovered tokens are drawn with the coin that rejected"), _with_the_coin, of_draft=True)
     yield residual("recovered tokens are the likeliest of the residual", lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
     yield residual("recovered tokens are the likeliest of the target", lambda rows, _q, _x: _likeliest(rows))
     for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest), ("last id, not the last possible", _last_id)):
@@ -352,7 +354,7 @@ def _wrong_rules(given: _Rows) -> Rulings:
     yield "the bonus token is of the unfiltered row", lambda: rule(bonus=unfiltered())
     if (given.params["temperature"] != 1.0).any():
         warm = np.where(given.params["temperature"] > 0.0, 1.0, 0.0)
-        yield "the bonus token is drawn at temperature 1", lambda: rule(bonus=given.with_params(temperature=warm))
+        yield Rare("the bonus token is drawn at temperature 1"), lambda: rule(bonus=given.with_params(temperature=warm))
         yield "residuals are of the row at temperature 1", lambda: rule(recover=given.with_params(temperature=warm))
         yield "drafts are judged by the row at temperature 1", lambda: rule(accept=given.with_params(temperature=warm))
         yield "q is tempered as the target is", lambda: rule(q=_tempered(q, given.params["temperature"]))
@@ -375,10 +377,10 @@ def _wrong_rules(given: _Rows) -> Rulings:
     yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
                                                                          residual=lambda rows, _q, _x: rows)
     for which in ("p", "q"):
-        yield f"{which} of a draft is that of the next draft's token", lambda which=which: rule(next_token=which)
+        yield Rare(f"{which} of a draft is that of the next draft's token"), lambda which=which: rule(next_token=which)
     for most in (8, 16, 32, 64, 100, 128):
         if most < size:
-            yield f"of q its {most} largest are known, the others are 0", lambda most=most: rule(
+            yield Rare(f"of q its {most} largest are known, the others are 0"), lambda most=most: rule(
                 q=np.where(q >= -np.partition(-q, most - 1, axis=1)[:, most - 1:most], q, 0.0))
     yield "p adds up over the places of a request", lambda: rule(adds_up=True)
     yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
@@ -393,7 +395,7 @@ def _wrong_rules(given: _Rows) -> Rulings:
         np.maximum(rows - drafts, 0.0) * never, 1e-12, np.maximum(rows - drafts, 0.0)))
     if 1 << 15 < size:
         for bits in (15, 16):
-            yield f"drafts are looked up by ids of {bits} bits", lambda bits=bits: rule(bits_of_ids=bits)
+            yield Rare(f"drafts are looked up by ids of {bits} bits"), lambda bits=bits: rule(bits_of_ids=bits)
     yield "q is taken for uniform", lambda: rule(q=np.where(given.is_bonus[:, None], 0.0, np.full_like(q, 1.0 / size)))
     yield ratio("no draft is accepted", lambda rows, _: np.zeros_like(rows))
     for period in (1, 2, 4, 8, 16, 32):
@@ -410,7 +412,7 @@ def _wrong_rules(given: _Rows) -> Rulings:
         if bound < given.drafts_max:
             yield f"all drafts from place {bound} on are accepted", lambda bound=bound: rule(sure_from=bound)
     for bits in (8, 10, 12):
-        yield ratio(f"coins have {bits} bits", lambda rows, drafts, bits=bits: np.ceil(np.minimum(
+        yield ratio(Rare(f"coins have {bits} bits"), lambda rows, drafts, bits=bits: np.ceil(np.minimum(
             1.0, rows / np.maximum(drafts, 1e-30)) * 2.0 ** bits) * 2.0 ** -bits)
     yield ratio("drafts are accepted where p / q is above 1 / 2", lambda rows, drafts: (rows > 0.5 * drafts).astype(float))
     for more in (1e-3, 1e-2):
@@ -496,7 +498,7 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
         yield f"q is that of the {words} draft", lambda moved_q=moved_q: rule(q=moved_q)
     for bound in (32, 64, 128, 256, 512, 1024):
         if bound < case.lens.sum():
-            yield f"drafts from the {bound:,}th of a call on are rejected", lambda bound=bound: rule(never_from=bound)
+            yield Rare(f"drafts from the {bound:,}th of a call on are rejected"), lambda bound=bound: rule(never_from=bound)
     for bound in (7, 8, 15, 16, 31, 32):
         if bound < given.drafts_max:
             capped = np.minimum(at, first + bound)
@@ -510,8 +512,8 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
     if case is not None and batch > 1:
         others = neighbours(batch)
         width, at = int(case.lens.max(initial=0)) + 1, np.arange(len(given.p)) % (len(given.p) * batch // case.batch)
-        by_row = {words.replace("one", "request"): where[of_row % batch] for words, where in others.items()}
-        by_row.update({words.replace("row", "request"): rank[of_row % batch]
+        by_row = {rare_as(words, words.replace("one", "request")): where[of_row % batch] for words, where in others.items()}
+        by_row.update({rare_as(words, words.replace("row", "request")): rank[of_row % batch]
                        for words, rank in compacted({name: value[:batch] for name, value in case.params.items()})})
         by_row["read by row, not by request"] = np.minimum(at, batch - 1)
         by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, batch - 1)
