@@ -31,7 +31,8 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
         "An engine is installed on the first run, into build/engines. Writes docs/engines.json and docs/engines.md.")
     parser.add_argument("--engine", action="append", metavar="NAME", help="only this one; may be given again")
     parser.add_argument("--component", action="append", metavar="NAME", help="only this one of its components; may be "
-                        "given again; nothing is written")
+                        "given again; nothing is written without --write")
+    parser.add_argument("--write", action="store_true", help="what --component found takes its place in the documents")
     parser.add_argument("--seconds", type=float, help="of each component, at most (the engine's own, in its "
                         "engine.toml)")
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
@@ -96,8 +97,9 @@ def main(argv: list[str]) -> int:
     for name in arguments.component or []:
         if name not in had:
             fail(f"--component: '{name}' is none of {', '.join(fresh)}; docs/engines.md names what each has")
-    document = report.document(ROOT, "engines " + shlex.join(argv), every, fresh)
-    if not arguments.component:
+    command = shlex.join(argument for argument in argv if argument not in ("--write", "--json"))
+    document = report.document(ROOT, f"engines {command}", every, fresh, bool(arguments.component))
+    if arguments.write or not arguments.component:
         report.write(ROOT, document)
     if arguments.json:
         print(json.dumps(document, indent=2))

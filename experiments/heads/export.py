@@ -136,7 +136,8 @@ def write_gguf(head, path: Path, kind: GGMLQuantizationType = GGMLQuantizationTy
     writer.add_rope_freq_base(target.rope_base)
     writer.add_rope_dimension_count(target.head_size)
     writer.add_vocab_size(target.vocab)
-    writer.add_array("eagle3.extract_layers", head.feature_layers)
+    for name in ("extract_layers", "target_layers"):  # as llama.cpp's converter called it first, and calls it now
+        writer.add_array(f"eagle3.{name}", head.feature_layers)
     writer.add_uint32("eagle3.target_hidden_size", target.width)
     writer.add_bool("eagle3.norm_before_residual", False)
     for name, own in GGUF_NAMES.items():

@@ -12,13 +12,13 @@ from draftproof import triton_on_cpu
 triton_on_cpu.install()
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # the same Python, not compiled
 
-from sglang.kernels.ops.sampling import renorm_triton  # noqa: E402
+from sglang.kernels.ops.sampling import murmur_hash, renorm_triton  # noqa: E402
 from sglang.kernels.ops.speculative.reject_sampling import chain_speculative_sampling_triton  # noqa: E402
-from sglang.kernels.ops.sampling.murmur_hash import murmur_hash32_kernel  # noqa: E402
 from sglang.srt.layers import sampler  # noqa: E402
 from sglang.srt.sampling.penaltylib import BatchedMinNewTokensPenalizer, BatchedPenalizerOrchestrator  # noqa: E402
 from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo  # noqa: E402
 
+import eagle  # noqa: E402
 import grammar  # noqa: E402
 
 renorm_triton._prepare_probs = lambda probs: probs.float().contiguous()  # without its test for a CUDA tensor
@@ -27,12 +27,12 @@ renorm_triton._prepare_probs = lambda probs: probs.float().contiguous()  # witho
 def murmur_hash32(seed, positions, columns):
     """The engine's kernel, launched as it is on a GPU; of a CPU tensor it asks a compiled extension."""
     out = torch.empty((len(seed), len(columns)), dtype=torch.uint32)
-    murmur_hash32_kernel[(len(seed), -(-len(columns) // 1024))](seed, positions, columns, out, len(seed), len(columns),
+    murmur_hash.murmur_hash32_kernel[(len(seed), -(-len(columns) // 1024))](seed, positions, columns, out, len(seed), len(columns),
                                                                 BLOCK_SIZE=1024)
     return out
 
 
-sampler.murmur_hash32 = murmur_hash32
+sampler.murmur_hash32 = murmur_hash.murmur_hash32 = murmur_hash32
 
 
 def probabilities(logits, params):
@@ -137,4 +137,5 @@ def components():
                   grammar.step_with(lambda *a: verify(False, *a), renormalized), tv=COARSE, options={"cases": grammar.cases()},
                   note=f"{note}; the grammar is the audit's automaton as a BaseGrammarObject; the mask is laid over the rows here; a tree's tokens are drawn "
                   "from its rows here, as its kernel for trees needs a GPU; tokens behind the end token are dropped, as the scheduler does"),
+        *eagle.components(),
     ]

@@ -16,8 +16,9 @@ NAMED = 4
 COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained": "steps"}
 
 
-def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """What was found now, and of the other engines what docs/engines.json says."""
+def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]],
+             is_part: bool = False) -> dict[str, Any]:
+    """What was found now, and of the other engines what docs/engines.json says; is_part: of other components too."""
     try:
         before = json.loads((root / "docs" / "engines.json").read_text(encoding="utf-8"))["components"]
     except (OSError, ValueError, KeyError):
@@ -27,7 +28,11 @@ def document(root: Path, command: str, every: list[Engine], fresh: dict[str, lis
         for component in found:
             component["command"] = command.strip()
     for engine in every:
-        components += fresh.get(engine.name, [c for c in before if c["engine"] == engine.name])
+        had, now = [c for c in before if c["engine"] == engine.name], fresh.get(engine.name, [])
+        if engine.name in fresh and not is_part:
+            had = []
+        by_name = {c["component"]: c for c in (*had, *now)}
+        components += by_name.values()
     version = re.search(r"project\(draftproof VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text(encoding="utf-8"))
     assert version is not None
     return {

@@ -84,29 +84,37 @@ def sample_penalized(logits, params, seeds):
     return sample(with_states((BadWordsState,), x, params).numpy(), params, seeds)
 
 
-def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
-    lens = np.diff(cu_num_draft_tokens, prepend=0)
-    size, longest, vocab_size = len(lens), int(lens.max()), target_logits.shape[1]
-    states = states_of(params, seeds, vocab_size)
-    row_of = np.repeat(np.arange(size), lens + 1)
+def rejected(block, states, x, draft_logits, inputs, positions, lens, slots):
+    """Tokens of each request [B, longest + 1], -1 after the last. x: processed target rows; inputs, positions: [rows] of the tokens that
+    these rows come after; lens: drafts of each request; slots: where its state is."""
+    row_of = np.repeat(np.arange(len(lens)), lens + 1)
     starts = np.concatenate([[0], np.cumsum(lens + 1)])
-    local = np.arange(len(row_of)) - starts[row_of]
-    inputs = np.zeros(len(row_of), np.int64)  # the tokens that these rows come after: the last one, then the drafts
-    inputs[local > 0] = draft_tokens
-    draft_logits = None
-    if draft_probs is not None:  # before the temperature, as the drafter's cache has them
-        draft_logits = torch.zeros(size, max(longest, 1), vocab_size)
-        at = row_of[local > 0], local[local > 0] - 1
-        temperature = torch.from_numpy(params["temperature"])[at[0]].clamp(min=1e-3)
-        draft_logits[at] = torch.from_numpy(draft_probs).log() * temperature[:, None]
-    x, mapping = processed(states, target_logits, row_of)
+    local = (np.arange(len(row_of)) - starts[row_of]).astype(np.int32)
     found, count = rejection_sample(
-        x, draft_logits, torch.from_numpy(inputs), torch.from_numpy(starts.astype(np.int32)), torch.from_numpy(local + 7),
-        torch.arange(size, dtype=torch.int32), mapping, torch.from_numpy(local.astype(np.int32)), states.temperature.gpu,
-        states.seeds.gpu, longest, use_block_verification=block)
+        x, draft_logits, torch.from_numpy(inputs), torch.from_numpy(starts.astype(np.int32)), torch.from_numpy(positions),
+        torch.from_numpy(slots.astype(np.int32)), torch.from_numpy(slots[row_of].astype(np.int32)), torch.from_numpy(local),
+        states.temperature.gpu, states.seeds.gpu, int(lens.max()), use_block_verification=block)
     out = found.numpy().astype(np.int64)
     out[np.arange(out.shape[1])[None, :] >= count.numpy()[:, None]] = -1
     return out
+
+
+def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+    lens = np.diff(cu_num_draft_tokens, prepend=0)
+    size, vocab_size = len(lens), target_logits.shape[1]
+    states = states_of(params, seeds, vocab_size)
+    row_of = np.repeat(np.arange(size), lens + 1)
+    local = np.arange(len(row_of)) - np.concatenate([[0], np.cumsum(lens + 1)])[row_of]
+    inputs = np.zeros(len(row_of), np.int64)  # the last token, then the drafts
+    inputs[local > 0] = draft_tokens
+    draft_logits = None
+    if draft_probs is not None:  # before the temperature, as the drafter's cache has them
+        draft_logits = torch.zeros(size, max(int(lens.max()), 1), vocab_size)
+        at = row_of[local > 0], local[local > 0] - 1
+        temperature = torch.from_numpy(params["temperature"])[at[0]].clamp(min=1e-3)
+        draft_logits[at] = torch.from_numpy(draft_probs).log() * temperature[:, None]
+    x, _ = processed(states, target_logits, row_of)
+    return rejected(block, states, x, draft_logits, inputs, local + 7, lens, np.arange(size))
 
 
 def components():
