@@ -20,7 +20,6 @@ from .profiles import Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
-from .sample_judge import SampleRun
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .shrink import shrink
 from .sample_sweep import sample_sweep
@@ -77,8 +76,7 @@ class Auditor:
         self.driver = Driver(sampler, time_limit, distribution)
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.clock, self.deadline, self.profile = clock, seconds, profile
-        self.before: Any = None  # the case before, and its calls
-        self.calls_before = 0
+        self.before: Any = None  # the case before
         self.seen: list[Any] = []  # runs of the sweep that passed
         self.n_max, self.ranges, self.one_hot = n_max, ranges, one_hot
         self.left_out = 0
@@ -148,7 +146,7 @@ class Auditor:
         except CallFailure:
             pass  # the cases say what is wrong
         self.offered = ()
-        self.before, self.calls_before = self._probe_case(), 1
+        self.before = self._probe_case()
         if "min_p" not in self.driver.read and any(self._heeds_min_p(top_p) for top_p in (1.0, 0.95)):
             self.driver.read.add("min_p")
         return "min_p" in self.driver.read
@@ -246,19 +244,14 @@ class Auditor:
         chosen = [*following[:SUSPECT_NEXT], *later]
         if isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None):
             chosen = [*[entry for entry in following if entry.is_bare][:SUSPECT_NEXT], *chosen]
-        before: Any = None
         for entry in chosen:
             trial = self._trial(entry, 1.0, 0)
             if trial is None or size_of(trial.case) > SUSPECT_ELEMENTS // 4:
                 continue
-            if isinstance(trial.run, SampleRun) and before is not None:
-                trial.run.before, trial.run.calls_before = before.case, before.calls
             try:
                 trial.draw(trial.n_final, self.clock() + SUSPECT_SECONDS / (SUSPECT_NEXT + SUSPECT_LATER))
             except (CallFailure, Error):
-                before = None
                 continue
-            before = trial.run
             yield trial.run
         yield from reversed(self.seen)
 
@@ -275,8 +268,6 @@ class Auditor:
             if trial is None:
                 continue
             case, n = trial.case, trial.n_final
-            if isinstance(trial.run, SampleRun) and isinstance(self.before, SampleCase):
-                trial.run.before, trial.run.calls_before = self.before, self.calls_before
             stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
             if self._survives(trial, lambda: trial.draw(n, stop)):  # noqa: B023  # called here
                 if trial.look(True):
@@ -290,7 +281,7 @@ class Auditor:
             self.found.n += trial.run.n
             self.found.pace = self.found.pace + getattr(trial.run, "pace", 0.0)
             self.found.stops = self.found.stops or getattr(trial.run, "stops", "")
-            self.before, self.calls_before = case, getattr(trial.run, "calls", 1)
+            self.before = case
 
     def run(self, cases: list[Any], share: float, entries: list[Any], sweep_share: float) -> Found:
         """share: of the level, for each case; sweep_share: for each entry of the sweep."""

@@ -18,6 +18,10 @@ import numpy as np
 from .. import _forms
 
 
+#: Numbers of an array that is kept for suspects, at most.
+NOTED = 1 << 20
+
+
 class CallFailure(Exception):
     """name: 'raises', 'hangs', 'wrong_shape', 'wrong_dtype', 'mutates_inputs' or 'prints'; traceback: of what was raised, as
     text, the callable's own frames."""
@@ -63,6 +67,10 @@ class Driver:
         self.calls = 0
         self.seconds = 0.0
         self.read: set[str] = set()
+        # What runs note of their calls, for suspects: the last call's parameters; draft probabilities or what a filter left, of the last
+        # call and of the first of those before it that had the same shape.
+        self.last_params: dict[str, np.ndarray] | None = None
+        self.noted: list[np.ndarray] = []
         try:
             names = set(inspect.signature(sampler).parameters)
         except (TypeError, ValueError):
@@ -71,6 +79,12 @@ class Driver:
         self.takes_parents = "parents" in names
         # Those of verify itself are what an engine recorded, in other shapes.
         self.takes_uniforms = "uniforms" in names and "draw_uniforms" not in names
+
+    def note(self, array: np.ndarray) -> None:
+        self.noted = [*(self.earlier(array.shape) or [array])[:1], array] if array.size <= NOTED else []
+
+    def earlier(self, shape: tuple[int, ...]) -> list[np.ndarray]:
+        return self.noted if self.noted and self.noted[0].shape == shape else []
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         given = [_copied(argument) for argument in arguments]

@@ -90,6 +90,7 @@ class FilterRun:
         self.seed = seed
         self.offered = offered
         self.left: np.ndarray | None = None
+        self.earlier: list[np.ndarray] = []  # what was left in calls before (Driver.noted)
 
     @property
     def n(self) -> int:
@@ -98,7 +99,9 @@ class FilterRun:
     def draw(self, n: int) -> None:
         size = self.case.logits.shape[0]
         params = ReadDict(self.case.params, {name: np.full(size, OFF[name], np.float32) for name in self.offered})
+        self.earlier = self.driver.earlier(self.case.logits.shape)
         self.left = logits_of(self.driver(self.case.logits, params), self.case.logits.shape)
+        self.driver.note(self.left)
 
     def judge(self, alpha: float) -> Judgement:
         check = _audit.check_filter(self.case.logits, self.left, self.case.params)

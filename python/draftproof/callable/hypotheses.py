@@ -23,6 +23,7 @@ from .filter_cases import FilterRun
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     FILTER_ORDER,
+    SORTED,
     FilterOrder,
     Given,
     Params,
@@ -33,7 +34,9 @@ from .row_hypotheses import (
     as_bfloat16,
     compacted,
     folded,
+    in_order_of,
     mixed_rows,
+    moved_down,
     moved_from,
     neighbours,
     probabilities,
@@ -50,15 +53,23 @@ from .verify_sweep import StepsRun, drafts_of
 #: rule of this case alone one of all.
 #: Others that explain the draws as well, to the last digit, are named too, so many in all.
 STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, MORE_IF_RARE, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 5.0, 4.0
+#: Nats within which a rule of all draws comes before one of a regime.
+ALIKE = 0.5
+#: What a nat of being wrong elsewhere costs beyond that.
+WRONG_ELSEWHERE = 0.03
 AS_WELL = 3
-#: What one other case may add or take, and what all of them may add.
-OF_ONE_RUN, ELSEWHERE_MOST = 6.0, 30.0
-#: Nats from which on other cases may make up what a hypothesis lacks.
-NEARLY = 1.0
+#: What one other case may add or take, what it may take from a hypothesis that explains it less than another does, and what all of
+#: them may add.
+OF_ONE_RUN, BEHIND, ELSEWHERE_MOST = 6.0, 3.0, 90.0
+#: Nats from which on other cases may make up what a hypothesis lacks: less than what it costs.
+NEARLY = -4.9
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
 MISFIT = 8.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
 WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
+#: (below, above) which a parameter may have a way of its own.
+RANGES = {"temperature": ((1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0), (1.0, 2.0, 4.0)), "top_k": ((), (0, 1, 8, 32, 64, 128, 256, 1024)),
+          "top_p": ((0.1, 0.5, 0.9, 1.0), (0.9, 0.95, 0.98)), "min_p": ((0.01,), (0.0, 0.5))}
 #: Logits that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
 
@@ -68,11 +79,12 @@ Rules = Iterator[tuple[str, Callable[[], np.ndarray]]]
 
 @dataclasses.dataclass(frozen=True)
 class Regime:
-    """words: '' of all; here: [n]; is_outcome: it says what came of a draft, so only of what was drawn then it tells."""
+    """words: '' of all; here: [n]; is_outcome: it says what came of a draft, so only of what was drawn then it tells; is_rare: as Rare."""
 
     words: str
     here: np.ndarray
     is_outcome: bool = False
+    is_rare: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +129,7 @@ class Candidate:
     name: str
     regime: str
     nats: float
+    is_rare_regime: bool = False
     is_off: Callable[[], bool] = dataclasses.field(default=lambda: False, compare=False)  # it is rare, and does not fit itself
 
     @property
@@ -197,10 +210,15 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
     gains = _gains(found, elsewhere) if len(found) > 1 or (found and found[0].nats <= least) else {}
     best, words, regime = -np.inf, [], ""
     for candidate in found:
-        nats = candidate.nats + min(max(gains.get(candidate, 0.0), -HERE_ALONE), ELSEWHERE_MOST)
-        if nats <= least or (nats > best + MORE and candidate.is_off()):
+        gain = gains.get(candidate, 0.0)
+        if candidate.nats + max(gain, 0.0) <= least:
             continue
-        if nats > best + MORE:
+        wrong = max(0.0, -HERE_ALONE - gain)  # elsewhere, beyond what it costs to be wrong there
+        nats = candidate.nats + min(max(gain, -HERE_ALONE), ELSEWHERE_MOST) - min(WRONG_ELSEWHERE * wrong, 3.0 * HERE_ALONE)
+        is_simpler = bool(regime) and not candidate.regime and abs(nats - best) < ALIKE
+        if nats > best + MORE and candidate.is_off():
+            continue
+        if nats > best + MORE or is_simpler:
             best, words = nats, [candidate.words]
             regime = candidate.regime
         elif len(words) < AS_WELL and candidate.regime == regime and candidate.words not in words and abs(nats - best) < 1e-9 * abs(best):
@@ -209,7 +227,7 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
 
 
 def _candidates(account: Account, least: float) -> Iterator[Candidate]:
-    """Rules that beat the sound one by more than `least` nats, and leave at most a quarter of what it cannot give."""
+    """Rules that beat the sound one, by more than `least` nats less their cost, and leave at most a quarter of what it cannot give."""
     sound, tiny = account.sound, account.tiny
     impossible, everything = np.count_nonzero(sound < tiny), np.ones(len(sound), bool)
     for name, log_p in account.rules():
@@ -222,14 +240,16 @@ def _candidates(account: Account, least: float) -> Iterator[Candidate]:
         for i, regime in enumerate([*account.regimes, *(Regime(words, everything) for words in account.always)]):
             if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
-            nats = float(gain[regime.here].sum()) - (MORE_IN_REGIME if i else 0.0) - (MORE_IF_RARE if is_rare else 0.0)
-            if nats > least and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
-                yield Candidate(name, regime.words, nats, lambda rule=log_p, here=regime.here, is_rare=is_rare: (
+            explained = float(gain[regime.here].sum())
+            nats = explained - (MORE_IN_REGIME if i else 0.0) - MORE_IF_RARE * (is_rare + regime.is_rare)
+            if explained > 0.0 and nats > least and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
+                yield Candidate(name, regime.words, nats, regime.is_rare, lambda rule=log_p, here=regime.here, is_rare=is_rare: (
                     is_rare and isinstance(rule, OfRows) and rule.misfit(here) > MISFIT))
 
 
 def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, float]:
-    """Nats by which each beats the sound rule in those other runs, of each run a few at most: a rule should do so in many."""
+    """Nats by which each beats the sound rule in those other runs, of each run a few at most: a rule should do so in many. A rare regime
+    gains nothing."""
     gains = dict.fromkeys(candidates, 0.0)
     names, spent = {candidate.name for candidate in candidates}, 0
     for run in elsewhere:
@@ -240,7 +260,10 @@ def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candid
         if spent > ELSEWHERE:
             break
         here = {regime.words: regime.here for regime in account.regimes} | dict.fromkeys(account.always, np.ones(len(account.sound), bool))
-        done = set()
+        done, nats_of = set(), {candidate: 0.0 for candidate in candidates if candidate.regime in here}
+        of_name: dict[str, list[Candidate]] = {}
+        for candidate in nats_of:
+            of_name.setdefault(candidate.name, []).append(candidate)
         for name, log_p in account.rules():
             if name not in names or name in done:
                 continue
@@ -249,11 +272,12 @@ def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candid
                 gain = log_p() - account.sound
             except Error:
                 continue
-            for candidate in candidates:
-                if candidate.name == name and candidate.regime in here:
-                    nats = float(gain[here[candidate.regime]].sum())
-                    gains[candidate] += float(np.clip(nats, -OF_ONE_RUN, OF_ONE_RUN))
-    return gains
+            for candidate in of_name.get(name, []):
+                nats_of[candidate] = float(gain[here[candidate.regime]].sum())
+        best = max([0.0, *nats_of.values()])
+        for candidate, nats in nats_of.items():
+            gains[candidate] += float(np.clip(nats, -OF_ONE_RUN, OF_ONE_RUN)) - min(best - nats, BEHIND)
+    return {candidate: min(gain, 0.0) if candidate.is_rare_regime else gain for candidate, gain in gains.items()}
 
 
 def tiny_of(size: int) -> float:
@@ -266,7 +290,17 @@ def log_of(chance: np.ndarray, size: int) -> np.ndarray:
 
 def always_of(params: Params) -> list[str]:
     """The regimes of parameters that are one value throughout."""
-    return [f"rows with {name} {value[0]:.9g}" for name, value in params.items() if len(value) and (value == value[0]).all()]
+    return [*(f"rows with {name} {value[0]:.9g}" for name, value in params.items() if len(value) and (value == value[0]).all()),
+            *(f"rows with {words}" for words, here in _ranges(params) if here.all())]
+
+
+def _ranges(params: Params) -> Iterator[tuple[str, np.ndarray]]:
+    """Where a branch may begin: draws whose parameter is on and below or above a bound."""
+    for name, (below, above) in RANGES.items():
+        value = params.get(name, np.zeros(0))
+        is_on = value > 0.0 if name != "top_p" else value < 1.0
+        yield from ((f"{name} below {bound:g}", is_on & (value < np.float32(bound))) for bound in below)
+        yield from ((f"{name} above {bound:g}", is_on & (value > np.float32(bound))) for bound in above)
 
 
 def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.ndarray | None = None,
@@ -274,16 +308,17 @@ def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.nda
     """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before all others."""
     out = [Regime("", np.ones(len(place), bool))]
     more: list[tuple[str, np.ndarray]] = []
+    rare: list[Regime] = []
     if impossible is not None and impossible.any() and 16 <= (begin := int(place[impossible].min())) < batch - 1:
         more.append((f"places of the batch from {begin} on", place >= begin))
     if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
         for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
             if (of % step == of[0] % step).all():
-                more.append((f"places {of[0] % step} of every {step}", place % step == of[0] % step))
-    for words, here in (*first, *evidence.classes(params, place, batch), *more):
+                rare.append(Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step, is_rare=True))
+    for words, here in (*first, *evidence.classes(params, place, batch), *more, *_ranges(params)):
         if here.any() and not here.all():
             out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
-    return out
+    return out + [regime for regime in rare if not regime.here.all()]
 
 
 def _of_draws(run: SampleRun, around: int) -> Account | None:
@@ -335,8 +370,20 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                     yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
                     mixed = {**mixed, name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name], value[pairs[0]])}
                     yield Rare(f"{name} is the {words} of the call, where it is on"), OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
+        before = others.get("the one's before", group)
+        for to in (4, 8, 16):
+            if case.vocab_size > to and case.vocab_size % to and case.batch > 1:
+                keys, row = np.unique(np.stack([group, before, place * case.vocab_size % to]), axis=1, return_inverse=True)
+                if keys.shape[1] * case.vocab_size <= 4 * ELEMENTS:
+                    yield Rare(f"rows are read from an address rounded down to {to} elements"), OfRows(Given(
+                        moved_down(case.logits, *keys), {name: value[keys[0]] for name, value in case.params.items()}), row.ravel(), token)
         for name, draws in wrong_draws(case.vocab_size):
             yield name, OfRows(Given(own.logits, own.params, lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
+        keys, row = np.unique(np.stack([group, others.get("the first one's", group)]), axis=1, return_inverse=True)
+        if keys.shape[1] * case.vocab_size <= SORTED:
+            yield Rare("what is kept goes back in the order of the first row"), OfRows(Given(
+                case.logits[keys[0]], {name: value[keys[0]] for name, value in case.params.items()}, lambda *given: in_order_of(
+                    probabilities(Given(*given)), given[0], case.logits[keys[1]])), row.ravel(), token)
         yield "the index of row and token together is a float32", lambda: log_of(
             _of_float_index(probabilities(own), own_row, token, place), case.vocab_size)
         if case.vocab_size > 1 << 16:
@@ -346,8 +393,10 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                 yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
                     moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
         if is_whole and len(token) * case.vocab_size <= ELEMENTS:
-            yield Rare("what filters drop in one row they drop in all rows of the call"), lambda: log_of(
-                _dropped_by_any(own, own_row, token, case.batch), case.vocab_size)
+            filters = [name for name in case.params if name != "temperature"]
+            for words, names in (("filters drop in one row they drop", filters), *((f"{name} drops in one row it drops", [name]) for name in filters)):
+                yield Rare(f"what {words} in all rows of the call"), lambda names=names: log_of(
+                    _dropped_by_any(own, names, own_row, token, case.batch), case.vocab_size)
         yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
         yield "all tokens that are not masked have one chance", OfRows(Given(own.logits, own.params, evenly), own_row, token)
         far = (case.logits.max(axis=1) < case.logits.max() - 80.0) & (case.params["temperature"] > 0.0)
@@ -366,10 +415,13 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
                    lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
 
 
-def _dropped_by_any(given: Given, row: np.ndarray, token: np.ndarray, batch: int) -> np.ndarray:
-    """[n]: of each draw, where a call's rows lose what any of them loses, but for their likeliest token."""
-    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in given.params.items()}
-    kept, whole = probabilities(given) > 0.0, probabilities(Given(given.logits, bare)).astype(np.float64)
+def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, token: np.ndarray, batch: int) -> np.ndarray:
+    """[n]: of each draw, where a call's rows lose what filters of these names drop in any of them, but for their likeliest token."""
+    def without(*others: str) -> np.ndarray:
+        return probabilities(Given(given.logits, {name: np.full_like(value, OFF[name]) if name in others else value
+                                                  for name, value in given.params.items()})).astype(np.float64)
+
+    kept, whole = without(*({*OFF} - {"temperature", *names})) > 0.0, without(*names)
     calls = row.reshape(-1, batch)
     by_all = np.stack([kept[np.unique(call)].all(axis=0) for call in calls]).repeat(batch, axis=0)
     p = whole[row]
@@ -416,14 +468,16 @@ def _peaked(given: Given, row: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _of_last_call(run: SampleRun, group: np.ndarray) -> tuple[Params, np.ndarray]:
-    """(parameters of all groups and of those of the case before, whose of them each draw's place had a call before)."""
-    case, before = run.case, run.before
+    """(parameters of all groups and of the call before this case's first, whose of them each draw's place had a call before)."""
+    case, before = run.case, run.params_before
     at = np.concatenate([group[:case.batch], group[:-case.batch]])
-    if before is None or set(before.params) != set(case.params):
+    if before is None:
         return case.params, at
-    both = min(before.batch, case.batch)
-    at[:both] = case.groups + before.slots(run.calls_before - 1, run.seed)[:both]
-    return {name: np.concatenate([value, before.params[name]]) for name, value in case.params.items()}, at
+    size = len(before["temperature"])
+    both = min(size, case.batch)
+    at[:both] = case.groups + np.arange(both)
+    return {name: np.concatenate([value, before.get(name, np.full(size, OFF[name]))]).astype(value.dtype)
+            for name, value in case.params.items()}, at
 
 
 def _of_filter(run: FilterRun, around: int) -> Account | None:
@@ -444,6 +498,17 @@ def _of_filter(run: FilterRun, around: int) -> Account | None:
         for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
                                            extreme_rows(logits, params, case.params)):
             yield name, lambda given=given: log_p(given)
+        if run.earlier:
+            was_kept = run.earlier[-1][rows] > -np.inf
+            yield "tokens that an earlier call dropped stay dropped", lambda: log_p(Given(
+                np.where(was_kept | (logits == logits.max(axis=1, keepdims=True)), logits, -np.inf), params, lambda left, params: np.where(
+                    np.isneginf(left), 0.0, probabilities(Given(logits, params)))))
+        yield Rare("what is kept goes back in the order of the first row"), lambda: log_p(Given(
+            logits, params, lambda *given: in_order_of(probabilities(Given(*given)), logits, case.logits[:1])))
+        for to in (4, 8, 16):
+            if case.vocab_size > to and case.vocab_size % to:
+                yield Rare(f"rows are read from an address rounded down to {to} elements"), lambda to=to: log_p(Given(
+                    moved_down(case.logits, rows, rows - 1, rows * case.vocab_size % to), params))
         if case.vocab_size > 1 << 16:
             yield Rare("ids have 16 bits"), lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
 

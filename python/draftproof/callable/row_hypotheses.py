@@ -10,6 +10,7 @@ from typing import Callable, Iterator, Literal
 import numpy as np
 
 from .. import _sampling
+from .._core import Error
 from .sample_cases import OFF
 
 
@@ -196,6 +197,29 @@ def _rejected(rounds: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     return draws
 
 
+def _rejected_with_one_number(logits: np.ndarray, params: Params, points: int = 1024) -> np.ndarray:
+    """As _rejected, until one is kept: each round draws, with the number of the first, from what is likelier than the token that was
+    rejected and from what filters keep. Numbers are evenly spaced."""
+    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
+    whole, kept = _sound(logits, bare), _sound(logits, params) > 0.0
+    out = np.where(kept, whole, 0.0).astype(np.float64)
+    for g in np.flatnonzero((whole * ~kept).sum(axis=1) > 1e-3):
+        count, waiting = np.zeros(logits.shape[1]), {-1.0: (np.arange(points) + 0.5) / points}
+        for _ in range(64):
+            if not waiting:
+                break
+            pivot = min(waiting)
+            u, w = waiting.pop(pivot), np.cumsum(np.where((whole[g] > pivot) | kept[g], whole[g], 0.0), dtype=np.float64)
+            token = np.minimum(np.searchsorted(w, u * w[-1], side="right"), len(w) - 1)
+            good = kept[g, token]
+            np.add.at(count, token[good], 1.0)
+            for value in np.unique(whole[g, token[~good]]):
+                again = u[~good][whole[g, token[~good]] == value]
+                waiting[float(value)] = np.concatenate([waiting.get(float(value), again[:0]), again])
+        out[g] = count
+    return divided(out)
+
+
 def _few_kept(name: str, most: int) -> Callable[[np.ndarray, Params], np.ndarray]:
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         p = _sound(logits, params)
@@ -269,6 +293,23 @@ def moved_from(p: np.ndarray, bound: int) -> np.ndarray:
     return out
 
 
+def moved_down(logits: np.ndarray, row: np.ndarray, before: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """[n, V]: of rows [n], each behind another in memory, what is read from so many elements before them."""
+    both = np.concatenate([logits[before], logits[row]], axis=1)
+    read = np.take_along_axis(both, logits.shape[1] - by[:, None] + np.arange(logits.shape[1])[None, :], axis=1)
+    return np.where(np.isneginf(read).all(axis=1, keepdims=True), logits[row], read)
+
+
+def in_order_of(p: np.ndarray, logits: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Of p [n, V], sorted as logits are: put back by the order of other rows."""
+    if p.size > SORTED:
+        raise Error("too many tokens")
+    out = np.zeros(p.shape)
+    back = np.broadcast_to(np.argsort(-others, axis=1, kind="stable"), p.shape)
+    np.put_along_axis(out, back, np.take_along_axis(p, np.argsort(-logits, axis=1, kind="stable"), axis=1), axis=1)
+    return out
+
+
 def _few_of_tiles(logits: np.ndarray, top_k: np.ndarray, tile: int, few: int) -> np.ndarray:
     """Rows with a top-k lose what is not among the largest of its tile."""
     padded = np.concatenate([logits, np.full((len(logits), -logits.shape[1] % tile), -np.inf, np.float32)], axis=1)
@@ -335,6 +376,9 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if len(names) - ("temperature" in names) > 1:
         yield "no filter is applied", Given(logits, {name: value if name == "temperature" else np.full_like(value, OFF[name])
                                                      for name, value in params.items()})
+    if len(names) - ("temperature" in names) > 2:
+        yield "neither top_k nor top_p is applied", Given(logits, {name: np.full_like(value, OFF[name]) if name in ("top_k", "top_p") else value
+                                                                   for name, value in params.items()})
     for name, values in (("top_k", (1, 40, 50, 64)), ("top_p", (0.9, 0.95)), ("min_p", (0.05, 0.1))):
         for value in values if name in params else ():
             off = params[name] == np.asarray(OFF[name], params[name].dtype)
@@ -347,14 +391,19 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if random.any():
         yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
         yield "the temperature is applied twice", changed("temperature", temperature * temperature)
-        for bound in (1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2):
+        for bound in (1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0):
             if (random & (temperature < bound)).any():
                 yield f"the temperature is {bound:g} at least", changed("temperature", np.where(random, np.maximum(temperature, bound), 0.0))
                 yield f"a temperature below {bound:g} is greedy", changed("temperature", np.where(temperature < bound, 0.0, temperature))
+                if bound < 1.0:
+                    yield f"a temperature below {bound:g} is taken for 1", changed("temperature", np.where(
+                        random & (temperature < bound), 1.0, temperature))
         for bound in (100.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0):
             if (temperature > bound).any():
                 yield f"the temperature is {bound:g} at most", changed("temperature", np.minimum(temperature, bound))
         yield "the temperature is of half precision", changed("temperature", as_half(temperature))
+        for step in (0.01, 0.1, 1.0):
+            yield f"temperatures are rounded to {step:g}", changed("temperature", np.round(temperature / step) * step)
     if "top_k" in names:
         k = params["top_k"]
         for most in (2048, 1024, 1023, 1000, 512, 256, 255, 128, 127, 100, 64, 63, 50, 40, 32, 20, 16, 10, 8, 1):
@@ -375,6 +424,8 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
             if most < size:
                 yield f"{name} keeps {most} tokens at most", Given(logits, params, _few_kept(name, most))
+    if {"top_k", "top_p"} <= set(names):
+        yield Rare("top_p keeps the lowest ids of what top_k left"), Given(logits, params, _by_id)
     if logits.size <= SORTED:
         for name, draws in _wrong_filters(names, size):
             yield name, Given(logits, params, draws)
@@ -408,6 +459,7 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
                 yield Rare(f"top_p sums by blocks of {block:,} tokens"), _with_own_filters(_sums_of_blocks(block))
     if "min_p" in names:
         yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p, _: p[:, 1:2])
+        yield "min_p is relative to the largest token of all rows", _with_own_filters(min_p_of=lambda p, _: p.max() + 0.0 * p[:, :1])
         yield "min_p is absolute", _with_own_filters(min_p_of=lambda p, _: np.ones((len(p), 1)))
         if size > 1024:
             yield Rare("min_p is relative to the largest of the first 1,024 tokens"), _min_p_of_first(1024)
@@ -419,11 +471,10 @@ def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[
     for name in ("top_p", "min_p"):
         if name in names and size > 1:
             yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
-    if {"top_k", "top_p"} <= set(names):
-        yield Rare("top_p keeps the lowest ids of what top_k left"), _by_id
     if set(names) - {"temperature"}:
         for rounds in (2, 3, 4, 8, 16, 32):
             yield Rare(f"rejection sampling takes what {rounds} rounds rejected"), _rejected(rounds)
+        yield Rare("rejection sampling draws again with the number that was rejected"), _rejected_with_one_number
     if "temperature" in names:
         yield Rare("what filters keep is drawn at temperature 1"), _drawn_warm
     if set(names) - {"temperature"}:

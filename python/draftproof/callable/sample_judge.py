@@ -46,8 +46,7 @@ class SampleRun:
         self.samples: list[np.ndarray] = []
         self.groups: list[np.ndarray] = []
         self.seeds: list[np.ndarray] = []
-        self.before: SampleCase | None = None  # of which so many calls were made before this case's
-        self.calls_before = 0
+        self.params_before: dict[str, np.ndarray] | None = None  # of the call before the first one
 
     @property
     def n(self) -> int:
@@ -59,6 +58,9 @@ class SampleRun:
         params = ReadDict({name: values[slots] for name, values in case.params.items()},
                           {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
         keywords: dict[str, Any] = {}
+        if self.calls == 0:
+            self.params_before = self.driver.last_params
+        self.driver.last_params = dict(params)
         if case.seeds == "one" and self.driver.takes_steps:
             keywords["steps"] = np.full(case.batch, self.calls, np.uint32)
         value = self.driver(case.logits[slots], params, seeds, **keywords)

@@ -44,8 +44,8 @@ class Rule:
     ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, q: np.minimum(1.0, p / np.maximum(q, 1e-30))
     residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda p, q, _x: np.maximum(p - q, 0.0)
     of_draft: bool = False  # `residual` looks at the draft x
-    p_place: Callable[[np.ndarray], np.ndarray] | None = None  # of a recovered token, by its own place
-    q_place: Callable[[np.ndarray], np.ndarray] | None = None
+    p_place: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of a recovered token, by its own place and the request's drafts
+    q_place: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     bonus_has_coin: bool = False  # of the last draft
     sure_at_end: bool = False  # the last draft
     sure_from: int = 1 << 30
@@ -122,9 +122,10 @@ class Told:
         """Of rows with the draft that fell, each once."""
         fallen = np.flatnonzero(~self.is_bonus)
         last = self.last[fallen]
-        p_last, q_last = (last if place is None else np.clip(place(last), 0, self.steps.lens[fallen]) for place in (rule.p_place, rule.q_place))
+        lens = self.steps.lens[fallen]
+        p_last, q_last = (last if place is None else np.clip(place(last, lens), 0, lens) for place in (rule.p_place, rule.q_place))
         if rule.q_place is not None:
-            q_last = np.minimum(q_last, self.steps.lens[fallen] - 1)
+            q_last = np.minimum(q_last, lens - 1)
         keys, of = np.unique(np.stack([self.steps.row[fallen, p_last], q_row[fallen, q_last], self.x[fallen, last]]), axis=1,
                              return_inverse=True)
         if keys.shape[1] * self.size > 4 * ELEMENTS:
@@ -192,6 +193,14 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
             yield name, lambda rule=rule: told(rule())
         yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), lambda: told.with_bonus_of(
             _in_order(steps, batch, np.cumsum(case.lens + 1) - 1))(Rule(p, p, p, q))
+        if len(chosen) == run.case.batch and not fixed:
+            begins = np.arange(len(sound)) < batch  # only its last call was of another case
+            for words, earlier, is_stale in (("the first call", run.earlier[:1], begins | True), ("an earlier call", run.earlier[1:], begins | True),
+                                             ("the last call", run.earlier[-1:], begins)):
+                for drafts in earlier:
+                    other = np.zeros(q.shape)
+                    other[~is_bonus] = drafts
+                    yield f"q is that of {words}", lambda other=other, is_stale=is_stale: np.where(is_stale, told(Rule(p, p, p, other)), sound)
         if (case.params["temperature"] == 0.0).any():
             yield "all drafts that match are counted, also behind one that does not", lambda: _counted(steps, told, p)
 
@@ -318,7 +327,8 @@ def _wrong_rules(given: _Rows) -> Rulings:
         return name, lambda: rule(ratio=of, **more)
 
     yield residual("recovered tokens are drawn from the target's row, not from the residual", lambda rows, _q, _x: rows)
-    for words, place in (("the next row", lambda i: i + 1), ("the row before", lambda i: i - 1), ("the first row", lambda i: i * 0)):
+    for words, place in (("the next row", lambda i, _: i + 1), ("the row before", lambda i, _: i - 1), ("the first row", lambda i, _: i * 0),
+                         ("the last draft's row", lambda _, lens: lens - 1)):
         yield f"residuals are of p of {words}", lambda place=place: rule(p_place=place)
         yield f"residuals are of {words}", lambda place=place: rule(p_place=place, q_place=place)
         yield f"residuals are of q of {words}", lambda place=place: rule(q_place=place)

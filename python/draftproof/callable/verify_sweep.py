@@ -73,6 +73,7 @@ class StepsRun:
         self._cumulative: np.ndarray | None = None
         self.pace = np.zeros(len(PACE))
         self.stops = ""
+        self.earlier: list[np.ndarray] = []  # draft probabilities of calls before this case (Driver.noted)
 
     @property
     def n(self) -> int:
@@ -96,6 +97,10 @@ class StepsRun:
         case = self.case
         drafts = self._drawn(np.random.default_rng([self.seed, self.calls, 4])).astype(np.int32)
         probs = None if case.one_hot or case.fixed is not None else case.drafts
+        if probs is not None:
+            if self.calls == 0:
+                self.earlier = self.driver.earlier(probs.shape)
+            self.driver.note(probs)
         longest = int(case.lens.max(initial=0))
         params = ReadDict(case.params, {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
         value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), params, self.seeds_of(self.calls))
