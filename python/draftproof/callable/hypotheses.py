@@ -6,7 +6,8 @@ every token a share of a thousandth, so that a draw that nothing explains counts
 case about as well are told apart by what came in other cases, of which most passed: there each must explain the draws too, or be
 wrong in this case alone, which costs it some nats.
 
-The rules: row_hypotheses.py, which samplers, filters and verifiers share, noise_hypotheses.py, and step_hypotheses.py of verifiers.
+The rules: row_hypotheses.py and filter_hypotheses.py, which samplers, filters and verifiers share, noise_hypotheses.py, and
+step_hypotheses.py of verifiers.
 """
 
 from __future__ import annotations
@@ -20,19 +21,13 @@ import numpy as np
 from .._core import Error
 from . import evidence
 from .filter_cases import FilterRun
+from .filter_hypotheses import FILTER_ORDER, SORTED, FilterOrder, Params, Rare, as_bfloat16, as_half, rare_as
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
-    FILTER_ORDER,
-    SORTED,
-    FilterOrder,
     Given,
-    Params,
-    Rare,
-    as_half,
+    compacted,
     evenly,
     extreme_rows,
-    as_bfloat16,
-    compacted,
     folded,
     in_order_of,
     mixed_rows,
@@ -40,7 +35,6 @@ from .row_hypotheses import (
     moved_from,
     neighbours,
     probabilities,
-    rare_as,
     wrong_rows,
 )
 from .sample_cases import OFF
@@ -54,7 +48,7 @@ from .verify_sweep import StepsRun, drafts_of
 #: Others that explain the draws as well, to the last digit, are named too, so many in all.
 STRAY, LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, MORE_IF_RARE, HERE_ALONE = 1e-3, 10.0, 60.0, 3.0, 5.0, 5.0, 4.0
 #: Nats within which a rule of all draws comes before one of a regime.
-ALIKE = 0.5
+ALIKE = 1e-3
 #: What a nat of being wrong elsewhere costs beyond that.
 WRONG_ELSEWHERE = 0.03
 AS_WELL = 3

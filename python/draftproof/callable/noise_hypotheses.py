@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import Error
 from . import evidence
-from .row_hypotheses import PRECISIONS, SORTED, Rare, divided
+from .filter_hypotheses import PRECISIONS, SORTED, Rare, divided
 
 #: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
 STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0

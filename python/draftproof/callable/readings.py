@@ -8,7 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .filter_cases import FilterRun, filter_case_of
-from .row_hypotheses import FilterOrder
+from .filter_hypotheses import FilterOrder
 from .sample_cases import OFF, SampleCase, params_of
 from .verify_sweep import StepsCase
 

@@ -1,40 +1,34 @@
-"""Rules of rows that would give what came (hypotheses.py): of samplers, filters and verifiers alike, a parameter, a filter, the
-logits or a random number that is not what it should be."""
+"""Rules of rows that would give what came (hypotheses.py): of samplers, filters and verifiers alike, a parameter, a filter
+(filter_hypotheses.py), the logits or a row that is not what it should be."""
 
 from __future__ import annotations
 
 import dataclasses
-from contextvars import ContextVar
-from typing import Callable, Iterator, Literal
+from typing import Callable, Iterator
 
 import numpy as np
 
-from .. import _sampling
 from .._core import Error
+from .filter_hypotheses import (
+    PRECISIONS,
+    Params,
+    Rare,
+    SORTED,
+    as_half,
+    by_id,
+    divided,
+    few_kept,
+    rare_as,
+    sound,
+    warm,
+    without_its_last,
+    wrong_filters,
+)
 from .sample_cases import OFF
-
-
-class Rare(str):
-    """The name of a rule that stands for a rare fault, or the part of it that says so. Such a rule costs more (hypotheses.py)."""
-
-
-def rare_as(words: str, name: str) -> str:
-    """A rule's name, Rare if its `words` are."""
-    return Rare(name) if isinstance(words, Rare) else name
-
-
-#: Logits of which rules that sort them are tried, at most.
-SORTED = 1 << 19
 
 #: What a parameter may be off by.
 FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0.8, 0.9, 0.95, 0.97, 0.99, 1.01, 1.03, 1.05, 1.1, 1.25),
            "min_p": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_k": ()}
-
-Params = dict[str, np.ndarray]
-
-#: In which order the callable under audit filters: "top_k_first" (top-p over what top-k left) or "joint" (over the whole row).
-FilterOrder = Literal["joint", "top_k_first"]
-FILTER_ORDER: ContextVar[FilterOrder] = ContextVar("filter_order", default="joint")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,233 +41,11 @@ class Given:
 
 
 def probabilities(given: Given) -> np.ndarray:
-    return (given.draws or _sound)(given.logits, given.params)
-
-
-def _sound(logits: np.ndarray, params: Params) -> np.ndarray:
-    return _sampling.process_rows(logits, params, ties="keep_all", filter_order=FILTER_ORDER.get()).probabilities
-
-
-def _without_its_last(logits: np.ndarray, params: Params) -> np.ndarray:
-    p = _sound(logits, params)
-    crossed = (params["top_p"] < 1.0) & ((p > 0.0).sum(axis=1) > 1)
-    p[crossed, np.where(p > 0.0, p, np.inf).argmin(axis=1)[crossed]] = 0.0
-    return p / p.sum(axis=1, keepdims=True)
-
-
-def _without_ties(logits: np.ndarray, params: Params) -> np.ndarray:
-    k = np.where(params["top_k"] > 0, np.minimum(params["top_k"], logits.shape[1]), logits.shape[1])
-    cut = np.take_along_axis(-np.sort(-logits, axis=1), k[:, None] - 1, axis=1)
-    several = (logits >= cut).sum(axis=1) > k
-    return _sound(np.where(several[:, None] & (logits == cut), -np.inf, logits).astype(np.float32), params)
-
-
-def _warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """A filter that sees the row at temperature 1."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        greedy = params["temperature"] == 0.0
-        rest = {**params, name: np.full_like(params[name], OFF[name])}
-        alone = {other: value if other == name else np.full_like(value, OFF[other]) for other, value in params.items()}
-        alone["temperature"] = np.where(greedy, 0.0, 1.0).astype(np.float32)
-        return divided(_sampling.process_rows(logits, rest).probabilities * (_sampling.process_rows(logits, alone).probabilities > 0.0))
-
-    return draws
-
-
-def divided(p: np.ndarray) -> np.ndarray:
-    total = p.sum(axis=1, keepdims=True)
-    return np.divide(p, total, out=np.zeros_like(p), where=total > 0.0)
-
-
-def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
-                      min_p_of: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, _: p[:, :1], more: int = 0,
-                      least: int = 1, is_never_off: bool = False, is_half: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, the sum before each place;
-    min_p_of(p, keep): what min-p is a share of; more: tokens that top-p keeps behind its last; least: that any filter keeps;
-    is_never_off: a top-p of 1 is compared with too; is_half: with a top-p of half precision."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        wide = logits.astype(np.float64)
-        t = np.where(params["temperature"] > 0.0, params["temperature"], 1.0).astype(np.float64)[:, None]
-        order = np.argsort(-by(logits), axis=1, kind="stable")
-        ranked = np.take_along_axis(wide, order, axis=1)
-        at = np.arange(logits.shape[1])[None, :]
-        k = params["top_k"][:, None]
-        keep = (k <= 0) | (at < k)
-        whole = np.exp((ranked - wide.max(axis=1, keepdims=True)) / t)
-        p = divided(np.where(keep, whole, 0.0))
-        of_p = p if FILTER_ORDER.get() == "top_k_first" else divided(whole)
-        before = sums(of_p) if sums else np.cumsum(of_p, axis=1) - of_p
-        top_p = params["top_p"][:, None]
-        count = np.where((before < (top_p.astype(np.float16) if is_half else top_p)) & (of_p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
-        keep &= ((top_p >= 1.0) & (not is_never_off)) | (at < np.maximum(count + more, least))
-        if "min_p" in params:
-            keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p, keep)) | (at < least)
-        out = np.zeros_like(p)
-        np.put_along_axis(out, order, divided(np.where(keep, p, 0.0)), axis=1)
-        greedy = params["temperature"] == 0.0
-        if greedy.any():
-            out[greedy] = _sound(logits[greedy], {name: value[greedy] for name, value in params.items()})
-        return out
-
-    return draws
-
-
-def _half_sums(p: np.ndarray) -> np.ndarray:
-    total = np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16)
-    return np.concatenate([np.zeros((len(p), 1), np.float16), total[:, :-1]], axis=1)
-
-
-def _sums_of_blocks(size: int) -> Callable[[np.ndarray], np.ndarray]:
-    def sums(p: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.cumsum(block, axis=1) - block for block in np.split(p, range(size, p.shape[1], size), axis=1)], axis=1)
-
-    return sums
-
-
-def undivided(logits: np.ndarray, params: Params) -> np.ndarray:
-    """Of what filters keep the shares of the unfiltered row."""
-    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
-    return np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0)
+    return (given.draws or sound)(given.logits, given.params)
 
 
 def evenly(logits: np.ndarray, params: Params) -> np.ndarray:
     return divided((logits > -np.inf).astype(np.float64))
-
-
-def _rest_to(which: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = undivided(logits, params)
-        p[np.arange(len(p)), which(p)] += 1.0 - p.sum(axis=1)
-        return p
-
-    return draws
-
-
-def _least_likely(p: np.ndarray) -> np.ndarray:
-    return np.where(p > 0.0, p, np.inf).argmin(axis=1)
-
-
-def _last_kept(p: np.ndarray) -> np.ndarray:
-    return p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)
-
-
-def _drawn_warm(logits: np.ndarray, params: Params) -> np.ndarray:
-    bare = {name: np.full_like(value, OFF[name]) for name, value in params.items()}
-    bare["temperature"] = np.where(params["temperature"] > 0.0, 1.0, 0.0).astype(np.float32)
-    return divided(np.where(_sound(logits, params) > 0.0, _sound(logits, bare), 0.0))
-
-
-def _with_tail(begin: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
-        return divided(np.where((_sound(logits, params) > 0.0) | (np.arange(logits.shape[1]) >= begin), _sound(logits, bare), 0.0))
-
-    return draws
-
-
-def _whole_bin(logits: np.ndarray, params: Params) -> np.ndarray:
-    rest = _sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
-    cut = np.where(_sound(logits, params) > 0.0, rest, np.inf).min(axis=1, keepdims=True)
-    return divided(np.where(rest >= 2.0 ** np.floor(np.log2(cut)), rest, 0.0))
-
-
-def _by_id(logits: np.ndarray, params: Params) -> np.ndarray:
-    left = _sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
-    top_p = params["top_p"][:, None]
-    return divided(np.where((top_p >= 1.0) | (np.cumsum(left, axis=1) - left < top_p), left, 0.0))
-
-
-def _rejected(rounds: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """Tokens are drawn from the unfiltered row until filters keep one, so often at most."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
-        whole, kept = _sound(logits, bare), _sound(logits, params) > 0.0
-        falls = 1.0 - np.where(kept, whole, 0.0).sum(axis=1, keepdims=True)
-        return divided(np.where(kept, whole * (1.0 - falls ** rounds) / np.maximum(1.0 - falls, 1e-9), whole * falls ** (rounds - 1)))
-
-    return draws
-
-
-def _rejected_with_one_number(logits: np.ndarray, params: Params, points: int = 1024) -> np.ndarray:
-    """As _rejected, until one is kept: each round draws, with the number of the first, from what is likelier than the token that was
-    rejected and from what filters keep. Numbers are evenly spaced."""
-    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
-    whole, kept = _sound(logits, bare), _sound(logits, params) > 0.0
-    out = np.where(kept, whole, 0.0).astype(np.float64)
-    for g in np.flatnonzero((whole * ~kept).sum(axis=1) > 1e-3):
-        count, waiting = np.zeros(logits.shape[1]), {-1.0: (np.arange(points) + 0.5) / points}
-        for _ in range(64):
-            if not waiting:
-                break
-            pivot = min(waiting)
-            u, w = waiting.pop(pivot), np.cumsum(np.where((whole[g] > pivot) | kept[g], whole[g], 0.0), dtype=np.float64)
-            token = np.minimum(np.searchsorted(w, u * w[-1], side="right"), len(w) - 1)
-            good = kept[g, token]
-            np.add.at(count, token[good], 1.0)
-            for value in np.unique(whole[g, token[~good]]):
-                again = u[~good][whole[g, token[~good]] == value]
-                waiting[float(value)] = np.concatenate([waiting.get(float(value), again[:0]), again])
-        out[g] = count
-    return divided(out)
-
-
-def _few_kept(name: str, most: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = _sound(logits, params)
-        on = params[name] != np.asarray(OFF[name], params[name].dtype)
-        least = np.partition(p, p.shape[1] - most, axis=1)[:, p.shape[1] - most, None]
-        return divided(np.where(on[:, None] & (p < least), 0.0, p))
-
-    return draws
-
-
-def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """What lies above the last lower bound of a search in [0, the largest probability] stays."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        rest = _sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
-        kept = _sound(logits, params)
-        step = rest.max(axis=1, keepdims=True) * 2.0 ** -halvings
-        cut = np.floor(np.where(kept > 0.0, rest, np.inf).min(axis=1, keepdims=True) / step) * step
-        return divided(np.where((params["top_p"] >= 1.0)[:, None] | (rest > cut), rest, 0.0))
-
-    return draws
-
-
-def _min_p_of_first(tile: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        p = _sound(logits, {**params, "min_p": np.zeros_like(params["min_p"])})
-        return divided(np.where(p >= params["min_p"][:, None] * p[:, :tile].max(axis=1, keepdims=True), p, 0.0))
-
-    return draws
-
-
-def _by_unfiltered_tiles(tile: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
-        begins = np.arange(0, logits.shape[1], tile)
-        kept = _sound(logits, params).astype(np.float64)
-        mass, of_tile = np.add.reduceat(_sound(logits, bare).astype(np.float64), begins, axis=1), np.add.reduceat(kept, begins, axis=1)
-        times = np.divide(mass, of_tile, out=np.zeros_like(mass), where=of_tile > 0.0)
-        return divided(kept * times.repeat(np.diff([*begins, logits.shape[1]]), axis=1))
-
-    return draws
-
-
-def _padded(to: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """With logits of 0, tokens beyond taken for the last one."""
-
-    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
-        size = logits.shape[1]
-        p = _sound(np.concatenate([logits, np.zeros((len(logits), -size % to), np.float32)], axis=1), params)
-        out = p[:, :size].copy()
-        out[:, -1] += p[:, size:].sum(axis=1)
-        return out
-
-    return draws
 
 
 def folded(p: np.ndarray) -> np.ndarray:
@@ -369,7 +141,7 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     random = temperature > 0.0
     for name in names:
         if name != "temperature" and (temperature != 1.0).any():
-            yield f"{name} is applied before the temperature", Given(logits, params, _warm(name))
+            yield f"{name} is applied before the temperature", Given(logits, params, warm(name))
     for name in names:
         off = np.full_like(params[name], OFF[name])
         yield f"{name} is not applied", changed(name, off if name != "temperature" else np.where(random, 1.0, 0.0))
@@ -419,15 +191,15 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
     if "top_p" in names:
         yield "top_p acts as 1 less itself", changed("top_p", np.where(params["top_p"] < 1.0, 1.0 - params["top_p"], 1.0))
-        yield "top_p drops the token that crosses it", Given(logits, params, _without_its_last)
+        yield "top_p drops the token that crosses it", Given(logits, params, without_its_last)
     for name in ("top_p", "min_p"):
         for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
             if most < size:
-                yield f"{name} keeps {most} tokens at most", Given(logits, params, _few_kept(name, most))
+                yield f"{name} keeps {most} tokens at most", Given(logits, params, few_kept(name, most))
     if {"top_k", "top_p"} <= set(names):
-        yield Rare("top_p keeps the lowest ids of what top_k left"), Given(logits, params, _by_id)
+        yield Rare("top_p keeps the lowest ids of what top_k left"), Given(logits, params, by_id)
     if logits.size <= SORTED:
-        for name, draws in _wrong_filters(names, size):
+        for name, draws in wrong_filters(names, size):
             yield name, Given(logits, params, draws)
     for name, bound in (("min_p", 0.5), ("top_p", 0.99), ("top_p", 0.95)):
         if name in names and ((params[name] > bound) & (params[name] != OFF[name])).any():
@@ -441,59 +213,6 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         for factor in FACTORS[name]:
             times = params[name] * np.float32(factor)
             yield f"{name} acts as {factor:g} times itself", changed(name, times if name == "temperature" else np.minimum(times, 1.0))
-
-
-def _wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[np.ndarray, Params], np.ndarray]]]:
-    """Filters that compute otherwise, of rows that have the parameters `names`."""
-    if "top_k" in names:
-        yield Rare("tokens tied at the cut of top_k are all dropped"), _without_ties
-    if "top_p" in names:
-        yield Rare("top_p sums in half precision"), _with_own_filters(_half_sums)
-        yield Rare("top_p sums in half precision, and has it itself"), _with_own_filters(_half_sums, is_half=True)
-        yield Rare("top_p keeps one token more"), _with_own_filters(more=1)
-        yield Rare("top_p keeps all tokens of the binary exponent at which it is reached"), _whole_bin
-        for halvings in (8, 10, 16, 18, 20):
-            yield Rare(f"top_p's cut is found by {halvings} halvings"), _cut_by_halves(halvings)
-        for block in (256, 512, 1024, 2048, 4096):
-            if block < size:
-                yield Rare(f"top_p sums by blocks of {block:,} tokens"), _with_own_filters(_sums_of_blocks(block))
-    if "min_p" in names:
-        yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p, _: p[:, 1:2])
-        yield "min_p is relative to the largest token of all rows", _with_own_filters(min_p_of=lambda p, _: p.max() + 0.0 * p[:, :1])
-        yield "min_p is absolute", _with_own_filters(min_p_of=lambda p, _: np.ones((len(p), 1)))
-        if size > 1024:
-            yield Rare("min_p is relative to the largest of the first 1,024 tokens"), _min_p_of_first(1024)
-        if {"top_p", "top_k"} & set(names):
-            yield "min_p's bound is of the largest token after the other filters, its tokens are not", _with_own_filters(
-                min_p_of=lambda p, keep: p[:, :1] / (p * keep).sum(axis=1, keepdims=True))
-            yield "min_p's tokens are of the row after the other filters, its bound is not", _with_own_filters(
-                min_p_of=lambda p, keep: p[:, :1] * (p * keep).sum(axis=1, keepdims=True))
-    for name in ("top_p", "min_p"):
-        if name in names and size > 1:
-            yield f"{name} keeps two tokens at least", _with_own_filters(least=2)
-    if set(names) - {"temperature"}:
-        for rounds in (2, 3, 4, 8, 16, 32):
-            yield Rare(f"rejection sampling takes what {rounds} rounds rejected"), _rejected(rounds)
-        yield Rare("rejection sampling draws again with the number that was rejected"), _rejected_with_one_number
-    if "temperature" in names:
-        yield Rare("what filters keep is drawn at temperature 1"), _drawn_warm
-    if set(names) - {"temperature"}:
-        yield Rare("top_p sums in half precision, also where it is off"), _with_own_filters(_half_sums, is_never_off=True, is_half=True)
-        for words, rounded in PRECISIONS:
-            yield f"filters sort by logits {words}", _with_own_filters(by=rounded)
-        yield Rare("filters sort by the bits of logits, negative ones in reverse"), _with_own_filters(
-            by=lambda x: np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64))
-        for block in (4, 8, 32, 128, 1024):
-            if block < size and size % block:
-                yield Rare(f"the last V modulo {block} tokens are not filtered"), _with_tail(size // block * block)
-        for words, rest in (("the likeliest token", lambda p: p.argmax(axis=1)), ("the least likely token kept", _least_likely),
-                            ("the last token kept", _last_kept), ("the last id", lambda p: np.full(len(p), -1))):
-            yield f"what filters drop falls to {words}", _rest_to(rest)
-        if size > 1024:
-            yield Rare("a tile of 1,024 tokens is drawn by its mass before the filters"), _by_unfiltered_tiles(1024)
-        for to in (8, 16, 32, 64, 128, 256, 1024):
-            if size % to:
-                yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
 
 
 def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:
@@ -520,24 +239,6 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
         if largest > bound:
             yield Rare(f"logits are clamped to +-{bound:g}"), Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
-
-
-def as_half(x: np.ndarray) -> np.ndarray:
-    return np.clip(x, -65504.0, 65504.0).astype(np.float16).astype(np.float32)
-
-
-def _truncated(x: np.ndarray, half: int = 0) -> np.ndarray:
-    """To bfloat16, towards 0."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + half + (bits >> 16 & bool(half))) & np.uint32(0xFFFF0000)).view(np.float32)
-
-
-def as_bfloat16(x: np.ndarray) -> np.ndarray:
-    return _truncated(x, 0x7FFF)
-
-
-#: What numbers may be rounded to.
-PRECISIONS = (("of half precision", as_half), ("of bfloat16", as_bfloat16), ("cut to bfloat16", _truncated))
 
 
 def compacted(params: Params) -> Iterator[tuple[str, np.ndarray]]:
