@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import history
 import numpy as np
+import strings
 import torch
 from component import COARSE, Component, by_length, mixed
 from draftproof import triton_on_cpu
@@ -18,6 +19,8 @@ from lmdeploy.pytorch.engine import logits_process  # noqa: E402
 from lmdeploy.pytorch.messages import SamplingParam  # noqa: E402
 from lmdeploy.pytorch.nn import multinomial_sampling  # noqa: E402
 from lmdeploy.pytorch.spec_decode import reject_sampler, spec_agent  # noqa: E402
+from lmdeploy.pytorch.spec_decode.guided_spec_helper import GuidedSpecHelper  # noqa: E402
+from lmdeploy.pytorch.spec_decode.proposers import eagle3  # noqa: E402
 from lmdeploy.pytorch.strategies.ar.sampling import ARSamplingStrategy  # noqa: E402
 
 cuda = SimpleNamespace(build_op=lambda spec: TritonMultinomialSamplingImpl()
@@ -73,6 +76,32 @@ def verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params
     return by_length(run, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens)
 
 
+class Eagle3(eagle3.Eagle3):
+    """The engine's proposer, whose layers are tables of strings."""
+
+    def __init__(self, tables):
+        self.draft_id_to_target_id = torch.from_numpy(strings.DRAFT_IDS)  # as the engine loads it
+        self.guided_helper = GuidedSpecHelper(None)
+        self.get_logits = lambda hidden: (torch.from_numpy(tables.head_rows(hidden[0].numpy(), strings.DRAFT_IDS)),)
+
+    def drafts(self, requests, known, count):
+        hidden, tokens = strings.states(requests, known), []
+        for _ in range(count):
+            given = torch.from_numpy(hidden)[None]
+            drafted, _, after = asyncio.run(self.get_outputs({"hidden_states": given, "hidden_states_prenorm": given, "model_metas": None}, None))
+            tokens.append(drafted[:, 0].numpy())
+            hidden = strings.read(after[0].numpy(), tokens[-1])
+        return np.stack(tokens, axis=1)
+
+
+def step(tables, requests, known, params, seeds):
+    drafts = Eagle3(tables).drafts(requests, known, 2)
+    strings.check_drafts(tables, requests, known, drafts, np.ones(len(known), bool), strings.DRAFT_IDS)
+    rows = np.stack([tables.target(request, (*string, *map(int, row[:i]))) for request, string, row in zip(requests, known, drafts) for i in range(3)])
+    seeds = seeds + np.array([len(string) << 40 for string in known], np.uint64)  # an engine's generators go on from step to step
+    return [row[row >= 0] for row in verify(drafts.reshape(-1), None, rows, 2 * np.arange(1, len(known) + 1), params, seeds)]
+
+
 def components():
     process = "pytorch/engine/logits_process.py"
     operators = "the CUDA operators are chosen without a GPU; Triton 3.8 where the package asks for 3.7 at most"
@@ -83,4 +112,7 @@ def components():
                   sample, tv=COARSE, note=operators),
         Component("rejection sampling", "pytorch/spec_decode/reject_sampler.py", "RejectionSampler.forward", "verify", verify,
                   tv=COARSE, note=f"{operators}; PyTorch's generator is seeded at each call"),
+        Component("EAGLE-3, rejection", "pytorch/spec_decode/proposers/eagle3.py, reject_sampler.py", "Eagle3.get_outputs (d2t), RejectionSampler.forward",
+                  "sample", strings.sampler_of(step), tv=COARSE, options=strings.options(),
+                  note=f"{strings.DESCRIPTION}; a draft that is not the head's most probable token raises; {operators}"),
     ]

@@ -8,6 +8,8 @@ position, state or branch draws from the rows of another string.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from typing import Any, Callable
 
 import numpy as np
@@ -72,15 +74,17 @@ def at(string: tuple[int, ...]) -> int:
     return number
 
 
-def distribution(logits: np.ndarray, params: dict[str, np.ndarray]) -> np.ndarray:
-    """[G, TOKENS^LENGTH]: of the strings, each token drawn from its filtered row."""
+def distribution(logits: np.ndarray, params: dict[str, np.ndarray], target: Callable[..., np.ndarray] | None = None) -> np.ndarray:
+    """[G, TOKENS^LENGTH]: of the strings, each token drawn from its filtered row. target(row, string): the next token's logits, where
+    they are not the tables'."""
     import draftproof
 
     size, out = len(logits), np.ones((len(logits), 1))
-    for level in Tables(logits).levels:
-        strings = level.shape[1]
-        each = {name: np.repeat(value, strings) for name, value in params.items()}
-        rows = draftproof.process_rows(level.reshape(-1, TOKENS), each).probabilities.reshape(size, strings, TOKENS)
+    for depth, level in enumerate(Tables(logits).levels):
+        each = {name: np.repeat(value, TOKENS ** depth) for name, value in params.items()}
+        if target is not None:
+            level = np.stack([target(row, string) for row in logits for string in itertools.product(range(TOKENS), repeat=depth)])
+        rows = draftproof.process_rows(level.reshape(-1, TOKENS), each).probabilities.reshape(size, -1, TOKENS)
         out = (out[:, :, None] * rows).reshape(size, -1)
     return out.astype(np.float32)
 
@@ -139,4 +143,16 @@ def options(filters: bool = True, greedy_alone: bool = False) -> dict[str, Any]:
         cases += [case("strings, top_k 2", 1, top_k=2), case("strings, top_p 0.8", 1, top_p=0.8),
                   case("strings, filters and temperatures of their own", 4, temperature=np.array([0.8, 1.0, 1.3, 0.0]),
                        top_k=np.array([3, 0, 2, 0]), top_p=np.array([1.0, 0.75, 1.0, 1.0]))]
+    return {"distribution": distribution, "cases": cases}
+
+
+def options_of_prompts(distribution: Callable[..., np.ndarray], prompts: int) -> dict[str, Any]:
+    """The same cases for a model of its own: the first number of a row is the prompt's, one of so many."""
+    cases = []
+    for case in options()["cases"]:
+        if case.name in ("strings, batch of 1", "strings, sharp rows", "strings of seven requests"):
+            continue
+        rows = np.zeros_like(case.logits)
+        rows[:, 0] = np.arange(len(rows)) % prompts
+        cases.append(dataclasses.replace(case, logits=rows, n_max=case.n_max and 2 * prompts))
     return {"distribution": distribution, "cases": cases}

@@ -1,6 +1,7 @@
 """transformers on the CPU, nothing replaced: the warpers of `generate`, its draw, assisted generation and its verification."""
 
 import history
+import mtp
 import numpy as np
 import torch
 from component import COARSE, WITH_PROBABILITIES, Component, mixed, padded
@@ -123,4 +124,5 @@ def components():
         Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate, tv=COARSE,
                   options={"cases": small}, note="models of one row that is given; requests with equal rows get the "
                   "tokens of one sequence"),
+        *mtp.components(),
     ]
