@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import draftproof
 import numpy as np
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ADAPTERS / "shared"))
 import history  # noqa: E402
 import report  # noqa: E402
 import reference_numpy  # noqa: E402
+import strings  # noqa: E402
 
 DOCUMENT = json.loads((ROOT / "docs" / "engines.json").read_text(encoding="utf-8"))
 KEYS = {"engine": str, "version": str, "component": str, "file": str, "verdict": str, "n": int, "failures": list}
@@ -80,6 +82,50 @@ def test_a_bias_or_a_minimum_length_that_is_forgotten_is_found(dropped, bias, ve
     found = draftproof.audit_callable(lambda logits, params: constrained(logits, params, dropped, bias), kind="filter",
                                       failures_max=1, **history.with_constraints())
     assert found.verdict == verdict, found
+
+
+def drafting_step(is_argmax, tables, requests, known, params, seeds):
+    """Two drafts of a head, drawn or its argmax, then the chain rule with the q of the draws."""
+    emitted = []
+    for request, string, seed in zip(requests, known, seeds):
+        rng, tokens = np.random.default_rng([int(seed), len(string)]), []
+        for _ in range(2):
+            p, q = np.exp(tables.target(request, (*string, *tokens)).astype(float)), np.zeros(strings.TOKENS)
+            q[strings.DRAFT_IDS] = np.exp(tables.head(request, (*string, *tokens), strings.DRAFT_IDS).astype(float))
+            p, q = p / p.sum(), q / q.sum()
+            draft = q.argmax() if is_argmax else rng.choice(len(q), p=q)
+            if rng.random() * q[draft] >= p[draft]:
+                residual = np.maximum(p - q, 0.0)
+                tokens.append(rng.choice(len(p), p=residual / residual.sum()))
+                break
+            tokens.append(draft)
+        emitted.append(tokens)
+    return emitted
+
+
+@pytest.mark.parametrize("is_argmax, verdict", [(False, "consistent"), (True, "biased")])
+def test_strings_of_whole_steps_tell_an_argmax_that_is_judged_as_a_draw(is_argmax, verdict):
+    case = next(case for case in strings.options()["cases"] if case.name == "strings")
+    found = draftproof.audit_callable(strings.sampler_of(lambda *a: drafting_step(is_argmax, *a)), kind="sample", tv=0.2, failures_max=1,
+                                      distribution=strings.distribution, cases=[case])
+    assert found.verdict == verdict, found
+
+
+def test_drafts_that_the_head_does_not_have_are_told():
+    tables = strings.Tables(np.random.default_rng(1).standard_normal((2, strings.TOKENS ** strings.LENGTH)).astype(np.float32))
+    best = [strings.DRAFT_IDS[tables.head(request, (), strings.DRAFT_IDS).argmax()] for request in range(2)]
+    strings.check_drafts(tables, [0, 1], [(), ()], [[token] for token in best], [True, True], strings.DRAFT_IDS)
+    with pytest.raises(AssertionError, match="request 1: after \\(\\) the draft is 1; the head has"):
+        strings.check_drafts(tables, [0, 1], [(), ()], [[best[0]], [1]], [True, False], strings.DRAFT_IDS)
+
+
+def test_one_component_takes_its_place_among_the_others_and_an_engine_takes_all_of_them():
+    engine = SimpleNamespace(name="vllm", title="vLLM", version="1", uses_torch=False, not_run="")
+    before = [component["component"] for component in DOCUMENT["components"] if component["engine"] == "vllm"]
+    found = {"engine": "vllm", "component": before[1], "n": -1}
+    part = report.document(ROOT, "", [engine], {"vllm": [dict(found)]}, True)["components"]
+    assert [component["component"] for component in part] == before and part[1]["n"] == -1
+    assert [component["n"] for component in report.document(ROOT, "", [engine], {"vllm": [dict(found)]})["components"]] == [-1]
 
 
 def engines(*arguments):
