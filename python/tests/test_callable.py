@@ -216,6 +216,10 @@ def tenth_uniform(logits, params, seeds):
     return np.where(uniform, np.random.default_rng(int(seeds[0]) + 1).integers(logits.shape[1], size=len(seeds)), drawn)
 
 
+def no_such_row(logits, params):
+    raise ValueError("no such row")
+
+
 def test_a_distribution_of_the_callers_own_is_what_counts():
     cases = [case for case in sample_cases(False) if case.name in ("vocabulary of 33", "top_k")]
     found = draftproof.audit_callable(tenth_uniform, cases=cases, distribution=with_a_tenth_uniform, **COARSE)
@@ -224,6 +228,14 @@ def test_a_distribution_of_the_callers_own_is_what_counts():
     assert plain.verdict == "biased"
     with pytest.raises(draftproof.Error, match="distribution: gave float64"):
         draftproof.audit_callable(tenth_uniform, cases=cases, distribution=lambda logits, params: np.ones(3))
+    with pytest.raises(draftproof.Error, match=r"distribution: raised ValueError for logits \[.*\] of '.*': no such row"):
+        draftproof.audit_callable(tenth_uniform, cases=cases, distribution=no_such_row)
+
+    def of_whole_rows(logits, params):  # a smaller case is none that it knows
+        return with_a_tenth_uniform(logits, params) if logits.shape == cases[0].logits.shape else no_such_row(logits, params)
+
+    assert draftproof.audit_callable(lambda logits, params, seeds: tenth_uniform(logits, params, seeds) * 0, cases=cases[:1],
+                                     distribution=of_whole_rows, **COARSE).verdict == "biased"
     with pytest.raises(draftproof.Error, match="distribution: is given; expected none with kind 'verify'"):
         draftproof.audit_callable(tenth_uniform, kind="verify", distribution=with_a_tenth_uniform)
 

@@ -180,8 +180,13 @@ def logits_of(value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array.astype(np.float32)
 
 
-def probabilities_of(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """What `distribution` gives, in the form of audit_draws."""
+def probabilities_of(distribution: Callable[..., Any], case: Any) -> np.ndarray:
+    """What `distribution` gives for the rows of a case, in the form of audit_draws."""
+    shape = case.logits.shape
+    try:
+        value = distribution(case.logits.copy(), dict(case.params))
+    except Exception as error:
+        raise _forms.Error(f"distribution: raised {type(error).__name__} for logits {list(shape)} of {case.name!r}: {error}") from error
     array = _forms.as_numpy(value, "distribution")
     if array.shape != shape or array.dtype.kind != "f":
         raise _forms.Error(f"distribution: gave {array.dtype} {list(array.shape)}; expected probabilities {list(shape)}")

@@ -99,7 +99,7 @@ class SampleRun:
         if case.is_sweep:
             return self._judge_by_evidence(alpha, groups, samples)
         if self.driver.distribution is not None:
-            probs = probabilities_of(self.driver.distribution(case.logits, dict(case.params)), case.logits.shape)
+            probs = probabilities_of(self.driver.distribution, case)
             return self._judged(_audit.audit_draws(samples, probs=probs, **common, **places))
         if not case.readings:
             return self._judged(_audit.audit_draws(samples, case.logits, case.params, **common, **places))
