@@ -147,7 +147,11 @@ def fault_of(kind, fault):
     ("verify", "draft probability gathered at the next draft's token", "strings of four tokens", "q of a draft is that of the next draft's token"),
     ("verify", "bonus tokens compacted to the wrong requests", "drafts of which most are accepted", "bonus tokens are given to the requests"),
     ("verify", "drafts without probabilities are not filtered", "drafts without probabilities, each request its own parameters", "no filter is applied"),
-    ("verify", "all-greedy path counts all matches, also past the first mismatch", "temperature 0", "all drafts that match are counted")])
+    ("verify", "all-greedy path counts all matches, also past the first mismatch", "temperature 0", "all drafts that match are counted"),
+    ("sample", "rows are read from an address rounded down to four elements", "top_k 2", "rows are read from an address rounded down to 4 elements"),
+    ("sample", "ranks are returned for tokens where min_p is on", "filters over seven tokens", "the rank of a token comes in its place"),
+    ("filter", "masks are scattered back by row 0's order", "filters over seven tokens", "what is kept goes back in the order of the first row"),
+    ("verify", "recovery reads the last draft's rows", "rows that differ from place to place", "residuals are of the last draft's row")])
 def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
     case = entry_of(verify_sweep.verify_sweep("quick", True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
     case = filter_case_of(case) if kind == "filter" else case
@@ -159,9 +163,11 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
 
 @pytest.mark.parametrize("kind, fault, suspect", [
     ("sample", "min_p is absolute", "min_p is absolute ("), ("verify", "the residual is not divided", "the residual is not divided by its sum"),
-    ("filter", "warm rows are not scaled", "temperature is not applied in rows with temperature 2")])
+    ("filter", "warm rows are not scaled", "temperature is not applied in rows with temperature 2"),
+    ("sample", "top_p is skipped below a temperature of 0.1", "top_p is not applied in rows with temperature below 0.1"),
+    ("verify", "draft probabilities of an earlier call reused", "q is that of the first call")])
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
-    found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
+    found = draftproof.audit_callable(fault_of(kind, fault)(), kind=kind, profile="quick", failures_max=1)
     assert found.failures[0].suspect.startswith(suspect), found.failures[0].sentence
 
 

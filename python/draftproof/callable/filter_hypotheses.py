@@ -127,7 +127,9 @@ def _without_ties(logits: np.ndarray, params: Params) -> np.ndarray:
     k = np.where(params["top_k"] > 0, np.minimum(params["top_k"], logits.shape[1]), logits.shape[1])
     cut = np.take_along_axis(-np.sort(-logits, axis=1), k[:, None] - 1, axis=1)
     several = (logits >= cut).sum(axis=1) > k
-    return sound(np.where(several[:, None] & (logits == cut), -np.inf, logits).astype(np.float32), params)
+    drop = several[:, None] & (logits == cut)
+    drop[np.arange(len(logits)), logits.argmax(axis=1)] = False  # one stays in any case
+    return sound(np.where(drop, -np.inf, logits).astype(np.float32), params)
 
 
 def warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:

@@ -25,6 +25,7 @@ from .filter_hypotheses import FILTER_ORDER, SORTED, FilterOrder, Params, Rare, 
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     Given,
+    beside_others,
     compacted,
     evenly,
     extreme_rows,
@@ -355,6 +356,12 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
             of_row = np.searchsorted(groups, np.clip(at, groups[0], groups[-1]))
             if len(groups) == case.groups and at.max() < case.groups:
                 yield rare_as(words, f"rows are {words}"), OfRows(own, of_row, token)
+        cold = case.params["temperature"][all_groups] == 0.0
+        is_mixed = (cold.any(axis=1) & ~cold.all(axis=1)).repeat(case.batch)[here]
+        keys, row = np.unique(np.stack([group, is_mixed]), axis=1, return_inverse=True)
+        params_of = {name: value[keys[0]] for name, value in case.params.items()}
+        for words, value in beside_others(params_of["temperature"], keys[1] > 0) if is_mixed.any() else ():
+            yield words, OfRows(Given(case.logits[keys[0]], {**params_of, "temperature": value.astype(np.float32)}), row.ravel(), token)
         for words, which in (("largest", np.argmax), ("smallest", np.argmin)):
             for name, value in case.params.items():
                 if len(np.unique(value)) > 1:
@@ -404,7 +411,7 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
     regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), by_rows)
     regimes += [Regime(f"rows with {words}", here) for words, here in peaked]
     return Account(sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
-                   [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())],
+                   [*always_of(params), *(["calls of one row"] if case.batch == 1 else []), *(f"rows with {words}" for words, here in by_rows if here.all())],
                    lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
                    lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
 

@@ -130,13 +130,10 @@ def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
     for block in (32, 64, 128, 256, 512, 1024, 2048, 4096):
         if block + 1 < size:
             yield Rare(f"tokens {block}, {2 * block} and so on never come, the next ones do instead"), lambda p, block=block: _without_firsts(p, block)
-    yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
     for words, step in (("before", -1), ("behind", 1)):
         yield f"the token {words} the one that is meant comes", lambda p, step=step: _beside(p, step)
-    for bound in (0.5, 0.9, 0.95, 0.99):
-        yield Rare(f"a token of {bound:g} or more comes for certain"), lambda p, bound=bound: np.where(
-            p.max(axis=1, keepdims=True) >= bound, p == p.max(axis=1, keepdims=True), p).astype(np.float64)
     yield Rare("the token is 0"), lambda p: _only(p, 0)
+    yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
     yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))
     yield Rare("the token is the last one of the vocabulary"), lambda p: _only(p, -1)
     for more in (1e-4, 1e-3, 1e-2, 0.1):

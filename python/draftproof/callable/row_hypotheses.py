@@ -122,12 +122,22 @@ def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
 
 def extreme_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
     """As wrong_rows: a parameter is that of one row for all."""
+    cold = every["temperature"] == 0.0
+    if cold.any() and not cold.all():
+        for words, value in beside_others(params["temperature"], True):
+            yield words, Given(logits, {**params, "temperature": value.astype(np.float32)})
     for name in _active(params, every):
         for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
             if every[name].min() < every[name].max():
                 yield f"{name} is the {words} of the call", Given(logits, {**params, name: np.full_like(params[name], value)})
                 on = params[name] != np.asarray(OFF[name], params[name].dtype)
                 yield Rare(f"{name} is the {words} of the call, where it is on"), Given(logits, {**params, name: np.where(on, value, params[name])})
+
+
+def beside_others(temperature: np.ndarray, is_mixed: np.ndarray | bool) -> Iterator[tuple[str, np.ndarray]]:
+    """Temperatures [n] of rows whose calls, where they are mixed, have greedy and random rows, and take one way."""
+    yield "random rows beside greedy ones are greedy", np.where(is_mixed, 0.0, temperature)
+    yield "greedy rows beside random ones are drawn", np.where(is_mixed & (temperature == 0.0), 1.0, temperature)
 
 
 def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:

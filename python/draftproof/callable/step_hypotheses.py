@@ -93,7 +93,7 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
 
     tiny = tiny_of(case.vocab_size)
     return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
-                   [*always_of(case.params), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
+                   [*always_of(case.params), *(["calls of one request"] if run.case.batch == 1 else []), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
                    lambda: max(repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
                                shared_of(*_coins(steps, told, p, q), batch)),
                    lambda: lost() if batch == run.case.batch else "")
