@@ -56,6 +56,8 @@ AS_WELL = 3
 #: What one other case may add or take, what it may take from a hypothesis that explains it less than another does, and what all of
 #: them may add.
 OF_ONE_RUN, BEHIND, ELSEWHERE_MOST = 6.0, 3.0, 90.0
+#: Nats of the chance that places of a batch are a stride apart, below which that is no regime.
+BY_CHANCE = 3.4
 #: Nats from which on other cases may make up what a hypothesis lacks: less than what it costs.
 NEARLY = -4.9
 #: Standard deviations by which a rare rule may fall short of what it expects of itself.
@@ -308,7 +310,7 @@ def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.nda
         more.append((f"places of the batch from {begin} on", place >= begin))
     if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
         for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
-            if (of % step == of[0] % step).all():
+            if (of % step == of[0] % step).all() and (len(of) - 1) * np.log(step) > BY_CHANCE:
                 rare.append(Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step, is_rare=True))
     for words, here in (*first, *evidence.classes(params, place, batch), *more, *_ranges(params)):
         if here.any() and not here.all():
