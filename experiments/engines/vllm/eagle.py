@@ -105,7 +105,7 @@ def step_v1(tables, requests, known, params, seeds):
         metadata, at, rejected = proposer.prepare_inputs_padded(metadata, drafted, torch.from_numpy(queries.emitted.astype(np.int32)))
     rounds = tables.rounds = getattr(tables, "rounds", 0) + 1
     now = seeds ^ np.uint64(rounds * 0x9E3779B97F4A7C15 & (1 << 64) - 1)  # an engine's generators go on from step to step
-    torch.manual_seed(runner_v1.mixed(now[0]))
+    torch.manual_seed(~runner_v1.mixed(now[0]) & 0xFFFFFFFF)  # drafts have none of the requests' numbers
     drafts = proposer.propose(
         DRAFTS, queries.tokens, queries.positions, queries.hidden, torch.tensor(queries.last, dtype=torch.int32), at, metadata,
         runner_v1.metadata(asked_of(params), strings.TOKENS, now), num_rejected_tokens_gpu=rejected)
