@@ -1,7 +1,7 @@
 """The table of planted faults in python/README.md: each of reference_numpy.FAULTS under audit_callable, with its n.
 
 python python/tests/fault_table.py [--write]
-python python/tests/fault_table.py --kind all|sample|filter|verify|constrained [--profile quick] [--write] [NAME ...]
+python python/tests/fault_table.py --kind all|sample|filter|verify|constrained [--profile quick] [--processes N] [--write] [NAME ...]
 
 Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py,
 blind_samplers.py, blind_verifiers.py and constrained_faults.py instead, and their sound callables, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
@@ -9,7 +9,9 @@ sound callable accused.
 """
 
 import argparse
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import blind_samplers
@@ -56,27 +58,37 @@ def what_is_found(kind, name, profile):
     return audit.verdict in ("biased", "error") or bool(audit.but), audit
 
 
-def look_for(kinds, names, profile):
+def row_of(planted):
+    """planted: (kind, fault, profile). (is it as it should be, what to print, line of the table)"""
+    kind, name, profile = planted
+    is_found, audit = what_is_found(kind, name, profile)
+    is_right = is_found == (name != "sound")
+    failure = audit.failures[0] if audit.failures else None
+    case = failure.sentence.split(": ")[0] if failure else audit.but and "consistent, but: " + audit.but
+    suspect = failure.suspect if failure else ""
+    said = (f"{'' if is_right else 'WRONG '}{kind}, {name}: {audit.n:,} rows, {audit.seconds:.1f} s: {case or audit.verdict} | "
+            f"{failure.name if failure else ''} | {suspect}")
+    found = f"{case} | `{failure.name}` | {suspect}" if failure else f"{case or '**nothing**'} | | "
+    return is_right, said, f"| {kind} | {name} | {found} | {audit.n:,} | {audit.seconds:.1f} |"
+
+
+def look_for(kinds, names, profile, processes):
     """Prints what an audit of this profile says of each fault; the lines of the table, and were all found and no sound callable
     accused?"""
-    lines, right, count = [], 0, 0
+    planted = []
     for kind in kinds:
         callables = [*FAULTS[kind], "sound"]
         if unknown := [name for name in names if name not in callables]:
             sys.exit(f"fault_table.py: {unknown[0]!r} is no fault of kind {kind}; expected one of {', '.join(callables)}")
-        for name in names or callables:
-            is_found, audit = what_is_found(kind, name, profile)
-            is_right = is_found == (name != "sound")
-            right, count = right + is_right, count + 1
-            failure = audit.failures[0] if audit.failures else None
-            case = failure.sentence.split(": ")[0] if failure else audit.but and "consistent, but: " + audit.but
-            suspect = failure.suspect if failure else ""
-            print(f"{'' if is_right else 'WRONG '}{kind}, {name}: {audit.n:,} rows, {audit.seconds:.1f} s: {case or audit.verdict} | "
-                  f"{failure.name if failure else ''} | {suspect}", flush=True)
-            found = f"{case} | `{failure.name}` | {suspect}" if failure else f"{case or '**nothing**'} | | "
-            lines.append(f"| {kind} | {name} | {found} | {audit.n:,} | {audit.seconds:.1f} |")
-    print(f"{right} of {count} right")
-    return lines, right == count
+        planted += [(kind, name, profile) for name in names or callables]
+    lines, right = [], 0
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for is_right, said, line in pool.map(row_of, planted):
+            print(said, flush=True)
+            lines.append(line)
+            right += is_right
+    print(f"{right} of {len(planted)} right")
+    return lines, right == len(planted)
 
 
 def main():
@@ -84,10 +96,11 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--kind", choices=["all", *sorted(FAULTS)])
     parser.add_argument("--profile", default="quick", choices=["quick", "full", "soak"])
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="audits side by side, with --kind")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     if given.kind:
-        lines, every = look_for(list(FAULTS) if given.kind == "all" else [given.kind], given.names, given.profile)
+        lines, every = look_for(list(FAULTS) if given.kind == "all" else [given.kind], given.names, given.profile, given.processes)
         if given.write:
             replace(AUDIT, PLANTED, [PLANTED, "|---|---|---|---|---|---|---|", *lines])
         return 0 if every else 1

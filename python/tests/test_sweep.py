@@ -162,7 +162,6 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
 
 
 @pytest.mark.parametrize("kind, fault, suspect", [
-    ("sample", "min_p is absolute", "min_p is absolute ("), ("verify", "the residual is not divided", "the residual is not divided by its sum"),
     ("filter", "warm rows are not scaled", "temperature is not applied in rows with temperature 2"),
     ("sample", "top_p is skipped below a temperature of 0.1", "top_p is not applied in rows with temperature below 0.1"),
     ("verify", "draft probabilities of an earlier call reused", "q is that of the first call")])
