@@ -70,7 +70,6 @@ class Driver:
         # What runs note of their calls, for suspects: the last call's parameters; draft probabilities or what a filter left, of the last
         # call and of the first of those before it that had the same shape.
         self.last_params: dict[str, np.ndarray] | None = None
-        self.lasting: tuple[bytes, dict[str, np.ndarray]] | None = None  # draft lengths since they changed, and the parameters then
         self.noted: list[np.ndarray] = []
         try:
             names = set(inspect.signature(sampler).parameters)

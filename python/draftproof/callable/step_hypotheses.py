@@ -84,11 +84,6 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
                     other = np.zeros(q.shape)
                     other[~is_bonus] = drafts
                     yield f"q is that of {words}", lambda other=other, is_stale=is_stale: np.where(is_stale, told(Rule(p, p, p, other)), sound)
-        if len(chosen) == run.case.batch:
-            begins = np.arange(len(sound)) < batch
-            for words, stale in itertools.chain.from_iterable(_of_last_call(case, before, of_row, told, q) for before in run.params_before):
-                yield Rare(f"{words} the last call's"), lambda stale=stale: np.where(begins, stale(), sound)
-                yield Rare(f"{words} an earlier call's"), stale
         if (case.params["temperature"] == 0.0).any():
             yield "all drafts that match are counted, also behind one that does not", lambda: _counted(steps, told, p)
 
@@ -102,22 +97,6 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
                    lambda: max(repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
                                shared_of(*_coins(steps, told, p, q), batch)),
                    lambda: lost() if batch == run.case.batch else "")
-
-
-def _of_last_call(case: StepsCase, before: Params, of_row: np.ndarray, told: Told, q: np.ndarray) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
-    """Parameters, all or one, are those of the call before this case's first, request by request."""
-    request = np.arange(len(case.lens))
-    has, at = request < len(before["temperature"]), np.minimum(request, len(before["temperature"]) - 1)
-    stale = {name: np.where(has, before[name][at] if name in before else OFF[name], value).astype(value.dtype) for name, value in case.params.items()}
-    for names in (tuple(case.params), *((name,) for name in case.params)):
-        if all(np.array_equal(stale[name], case.params[name]) for name in names):
-            continue
-
-        def log_p(names: tuple[str, ...] = names) -> np.ndarray:
-            p = _table(Given(case.target, {name: (stale[name] if name in names else value)[of_row] for name, value in case.params.items()}))
-            return told(Rule(p, p, p, q))
-
-        yield ("all parameters are" if len(names) > 1 else f"{names[0]} is"), log_p
 
 
 def _coins(steps: Steps, told: Told, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -74,7 +74,6 @@ class StepsRun:
         self.pace = np.zeros(len(PACE))
         self.stops = ""
         self.earlier: list[np.ndarray] = []  # draft probabilities of calls before this case (Driver.noted)
-        self.params_before: list[dict[str, np.ndarray]] = []  # of the last of these, and of the first since draft lengths changed
 
     @property
     def n(self) -> int:
@@ -104,12 +103,6 @@ class StepsRun:
             self.driver.note(probs)
         longest = int(case.lens.max(initial=0))
         params = ReadDict(case.params, {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
-        if self.calls == 0:
-            lasting, lens = self.driver.lasting, case.lens.tobytes()
-            self.params_before = [before for before in (self.driver.last_params, lasting and lasting[0] == lens and lasting[1]) if before]
-            if lasting is None or lasting[0] != lens:
-                self.driver.lasting = lens, dict(params)
-        self.driver.last_params = dict(params)
         value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), params, self.seeds_of(self.calls))
         self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
         self.drafts.append(drafts)
