@@ -136,6 +136,7 @@ def step_with(shape, ids, rejects=False, on_cpu=False, reranked=False):
 def components():
     worker = "srt/speculative/eagle_worker_v2.py, eagle_utils.py"
     tree = "EagleDraftWorker.draft_forward with select_top_k_tokens, organize_draft_results; build_tree_kernel_efficient; eagle_sample"
+    every_case = strings.options()
     every, some = np.arange(strings.TOKENS), strings.DRAFT_IDS
     note = f"{strings.DESCRIPTION}; a target row's context is what mask and positions of the node show"
     return [
@@ -143,8 +144,8 @@ def components():
                   options=strings.options(greedy_alone=True),
                   note=f"{note}; a tree that is not EAGLE-2's, by a search in numpy, raises; the Triton kernels of the tree are those for XPU"),
         Component("EAGLE chain, rejection", worker, "EagleDraftWorker.draft_forward with sample_draft_proposal; eagle_sample with "
-                  "chain_speculative_sampling_triton", "sample", step_with(CHAIN, every, rejects=True), tv=0.2, options=strings.options(),
+                  "chain_speculative_sampling_triton", "sample", step_with(CHAIN, every, rejects=True), tv=0.2, options=every_case,
                   note=f"{note}; a draft of temperature 0 that is not the head's raises; the head has all tokens, since SGLang refuses fewer with rejection sampling; the filters are those for ROCm"),
         Component("EAGLE on CPU and XPU", worker, f"{tree} as where is_cpu() or is_xpu()", "sample", step_with(TREE, some, on_cpu=True), tv=COARSE,
-                  options=strings.options(), note=note),
+                  options={**every_case, "cases": every_case["cases"][:2]}, note=f"{note}; random requests of one kind, and greedy ones"),
     ]
