@@ -11,6 +11,7 @@
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "cli/audit/drafts.hpp"
+#include "cli/audit/planted.hpp"
 #include "cli/audit/report.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
@@ -40,6 +41,7 @@ struct AuditArguments {
   std::map<std::string, std::string> settings;  // by name, without those that were not given
   bool no_row_check = false;
   std::optional<std::int64_t> self_test;
+  PlantedArguments planted;
   AuditOptions options;
   DraftAuditArguments drafts;
   bool json = false;
@@ -228,6 +230,11 @@ void add_audit(Options& options, ProgramContext& context) {
   options.threads(audit.threads);
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
                           "Audit N batteries of correct samplers instead of a file, and report how many are accused");
+  options.choice("--profile", arguments->planted.profile, {"quick", "full", "soak"},
+                 "With --self-test: report what this profile of the Python module's audits finds of planted faults");
+  options.choice("--kind", arguments->planted.kind, {"all", "sample", "filter", "verify", "constrained"},
+                 "Of planted faults: what has them");
+  options.texts("--fault", arguments->planted.faults, "Of planted faults: those with this name", "NAME");
   const auto audits_file = [arguments] { return !arguments->self_test; };
   options.used_only({"file", "--probs", "--outputs", "--alpha", "--tv-wanted", "--figure", "--drafter"},
                     "with --self-test", audits_file);
@@ -239,14 +246,23 @@ void add_audit(Options& options, ProgramContext& context) {
   options.used_only(about_traces, "with --drafter", audits_samples);
   options.used_only(about_traces, "with --self-test", audits_file);
   options.used_only(about_traces, "with --probs", [arguments] { return arguments->probs_path.empty(); });
+  options.used_only({"--profile"}, "without --self-test", [arguments] { return arguments->self_test.has_value(); });
+  const auto audits_planted = [arguments] { return !arguments->planted.profile.empty(); };
+  options.used_only({"--kind", "--fault"}, "without --profile", audits_planted);
+  options.used_only({"--table", "--seed"}, "with --profile", [=] { return !audits_planted(); });
   options.json(arguments->json);
   options.footer(
       "Exit code 0: consistent; 1: biased, or drafts that are different; 2: usage or input error; 4: inconclusive, too "
       "few samples.");
   options.examples({"samples.safetensors", "counts.csv --probs probabilities.csv",
-                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000"});
+                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000",
+                    "--self-test --profile quick --kind filter"});
   options.on_run([arguments, &context] {
     arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
+    if (!arguments->planted.profile.empty()) {
+      arguments->planted.processes = arguments->options.threads;
+      return answer_planted(arguments->planted, arguments->json, context);
+    }
     if (arguments->self_test) return answer_self_test(*arguments, context);
     if (arguments->path.empty())
       throw usage_error("file", "is missing; expected a safetensors file, or COUNTS.csv with --probs");

@@ -18,6 +18,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
+#include "cli/shared/python.hpp"
 #include "sim/machine/bandwidth.hpp"
 
 namespace draftproof {

@@ -1,16 +1,15 @@
 #include "cli/bench/peer.hpp"
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/python.hpp"
 
 namespace draftproof {
 namespace {
@@ -22,23 +21,6 @@ std::string peer_script(const std::string& script, const std::string& option) {
   if (!fs::exists(path)) throw input_error(option, path + " is missing");
   return path;
 }
-
-std::string output_of(const std::string& command, const std::string& option) {
-  struct Close {
-    void operator()(std::FILE* pipe) const { pclose(pipe); }
-  };
-  std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
-  if (!pipe) throw input_error(option, "no process could be started");
-  std::string text;
-  std::array<char, 4096> block;
-  for (std::size_t count = 0; (count = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;)
-    text.append(block.data(), count);
-  if (const int status = pclose(pipe.release()); status != 0)
-    throw input_error(option, "the command failed: " + command);
-  return text;
-}
-
-namespace fs = std::filesystem;
 
 // A folder that goes away with its contents.
 class TemporaryFolder {
@@ -71,23 +53,14 @@ void write_elements(const fs::path& path, const std::vector<T>& elements) {
 
 }  // namespace
 
-std::optional<std::string> find_python_with(const std::vector<std::string>& modules) {
-  std::vector<std::string> candidates;
-  if (const char* chosen = std::getenv("DRAFTPROOF_PYTHON")) candidates.emplace_back(chosen);
-  candidates.insert(candidates.end(), {"python3", "/usr/bin/python3"});
-  for (const std::string& python : candidates)
-    for (const std::string& module : modules) {
-      const std::string command = shell_command({python, "-c", "import " + module}) + " >/dev/null 2>&1";
-      if (std::system(command.c_str()) == 0) return python;
-    }
-  return std::nullopt;
-}
-
 PeerTimings run_peer(const std::string& python, const std::string& script, const std::vector<std::string>& arguments,
                      const std::string& option) {
   std::vector<std::string> command{python, peer_script(script, option)};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const Json document = Json::parse(output_of(shell_command(command), option), nullptr, false);
+  std::string text;
+  if (run_program(command, [&](std::string_view block) { text += block; }) != 0)
+    throw input_error(option, "the command failed: " + shell_command(command));
+  const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded()) throw Error(ErrorKind::internal, script, "what it printed is not JSON");
   PeerTimings timings;
   timings.version = document.at("version").get<std::string>();

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 import draftproof
-import faults
 import reference_numpy
 from draftproof.callable.drive import Driver
 from draftproof.callable.sample_cases import sample_cases
@@ -25,6 +24,7 @@ from draftproof.callable.sample_sweep import sample_sweep
 from draftproof.callable.schedule import run_of
 from draftproof.callable.verify_cases import verify_cases
 from draftproof.callable.verify_sweep import verify_sweep
+from draftproof.planted import faults
 
 N = 2048
 
@@ -54,7 +54,7 @@ def swept():
     verifiers = [*((name, lambda *a, name=name: draftproof.verify(*a, verifier=name)) for name in ("chain", "block", "sampler_match")),
                  ("verifier in numpy", faults.Verifier())]
     draws = [entry for entry in sample_sweep(True) if entry.size < 1 << 19]
-    steps = [entry for entry in verify_sweep("quick", True) if not entry.name.startswith("V = ") and entry.n < 3000]
+    steps = [entry for entry in verify_sweep(True) if not entry.name.startswith("V = ") and entry.n < 3000]
     return [(name, control, entry) for group, entries in ((samplers, draws), (verifiers, steps)) for name, control in group
             for entry in entries]
 

@@ -272,7 +272,7 @@ def test_a_slow_sampler_is_seen_in_every_case_before_any_is_run_to_its_end(clock
 
 
 def test_processes_share_the_cases_and_find_what_one_finds():
-    small = [case for case in sample_cases(False) if case.vocab_size <= 33]
+    small = [case for case in sample_cases(False) if case.vocab_size <= 33][::3]
     one = draftproof.audit_callable(draftproof.sample, cases=small, tv=0.2)
     two = draftproof.audit_callable(draftproof.sample, cases=small, tv=0.2, processes=2)
     assert two.verdict == one.verdict == "consistent" and two.n == one.n
@@ -341,7 +341,7 @@ def test_uniforms_at_their_endpoints_show_impossible_tokens():
 
 
 def test_only_a_callable_with_uniforms_gets_them():
-    cold = {"tv": 0.5, "n_max": 64, "kind": "verify", "time_budget": 5.0}
+    cold = {"tv": 0.5, "n_max": 64, "kind": "verify", "time_budget": 0.5}
     names = [case.case for case in draftproof.audit_callable(sound_with_uniforms, **cold).cases]
     assert "uniforms at their endpoints" in names
     assert "uniforms at their endpoints" not in [case.case for case in draftproof.audit_callable(draftproof.verify, **cold).cases]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import draftproof
-from constrained_faults import FAULTS, SOUND, Constrained, NotRolledBack
 from draftproof.callable import grammars
+from draftproof.planted.constrained import FAULTS, SOUND, Constrained, NotRolledBack
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -26,7 +26,7 @@ def test_every_fault_of_constrained_samplers_is_found_and_named(name):
 def test_the_code_of_a_failure_shows_it_again():
     found = draftproof.audit_callable(NotRolledBack(), kind="constrained", profile="quick", failures_max=1)
     code = found.failures[0].snippet.replace("# sampler: the callable under audit, NotRolledBack",
-                                             "from constrained_faults import NotRolledBack; sampler = NotRolledBack()")
+                                             "from draftproof.planted.constrained import NotRolledBack; sampler = NotRolledBack()")
     said = []
     exec(code.replace("print(", "said.append("), {"said": said})
     assert "leave a matcher in another state" in said[0]

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import typing
 from pathlib import Path
 
@@ -124,3 +125,15 @@ def test_without_a_program_the_error_says_where_one_comes_from(monkeypatch, tmp_
     monkeypatch.setattr("draftproof._program.metadata.files", lambda name: None)
     with pytest.raises(draftproof.Error, match="DRAFTPROOF_PROGRAM"):
         draftproof.program()
+
+
+def test_the_self_test_of_the_audit_runs_the_planted_faults_of_this_module(monkeypatch):
+    monkeypatch.setenv("DRAFTPROOF_PYTHON", sys.executable)
+    verb = [draftproof.program(), "audit", "--self-test", "--profile", "quick", "--kind", "filter", "--fault"]
+    said = subprocess.run([*verb, "top_k is at most 64"], capture_output=True, text=True)
+    assert said.returncode == 0 and said.stdout.startswith("filter, top_k is at most 64: top_k 65 | wrong_set | top_k is 64 at most")
+    assert said.stdout.splitlines()[-1].startswith("quick finds 1 of 1 planted faults")
+    document = json.loads(subprocess.run([*verb, "top_k is at most 64", "--json"], capture_output=True, text=True).stdout)
+    assert document["version"] == draftproof.__version__ and document["faults"][0]["profiles"] == ["quick", "full", "soak"]
+    refused = subprocess.run([*verb, "nothing"], capture_output=True, text=True)
+    assert refused.returncode == 2 and refused.stdout == "" and refused.stderr.count("\n") == 1 and "'nothing'" in refused.stderr

@@ -6,21 +6,20 @@ import itertools
 import numpy as np
 import pytest
 
-import blind_samplers
-import blind_verifiers
 import draftproof
-import faults
-from draftproof.callable import audit_callable, evidence, noise_hypotheses, profiles, regimes, sample_sweep, verify_sweep
+from draftproof import planted
+from draftproof.callable import audit_callable, evidence, hypotheses, noise_hypotheses, profiles, regimes, sample_sweep, verify_sweep
 from draftproof.callable.drive import Driver
 from draftproof.callable.filter_cases import filter_case_of
 from draftproof.callable.sample_cases import params_of
 from draftproof.callable.schedule import run_of
+from draftproof.planted import FAULTS, faults
 
 
 @pytest.fixture
 def brief(monkeypatch):
     """A profile of few seconds of CPU."""
-    monkeypatch.setitem(profiles.PROFILES, "brief", profiles.Profile("brief", 4.0, True, 0.9, 1, False))
+    monkeypatch.setitem(profiles.PROFILES, "brief", profiles.Profile("brief", 2.0, True, 0.9, 1, False))
     return "brief"
 
 
@@ -104,9 +103,38 @@ def entry_of(entries, name):
     return next(entry for entry in entries if entry.name == name)
 
 
-def fault_of(kind, fault):
-    blind = {(of, name): callable_ for of, name, callable_, _ in (*blind_samplers.TABLE, *blind_verifiers.TABLE)}
-    return blind.get((kind, fault)) or faults.FAULTS[kind][fault]
+@pytest.mark.parametrize("kind", ["sample", "filter", "verify"])
+def test_every_profile_begins_with_the_sweep_of_quick_and_spends_the_level(kind, monkeypatch):
+    planned = {}
+    for profile in ("quick", "full", "soak"):
+        monkeypatch.setattr(audit_callable.Auditor, "run", lambda auditor, cases, share, sweeps, profile=profile: planned.update(
+            {profile: (sweeps, len(cases) * share)}) or audit_callable.Found())
+        draftproof.audit_callable(faults.SOUND[kind](), kind=kind, profile=profile, alpha=1e-3)
+    of = {profile: [(entry.name, entry.n) for entry in sweeps[0].entries] for profile, (sweeps, _) in planned.items()}
+    assert len(of["quick"]) > 200 and of["quick"] == of["full"] == of["soak"]
+    assert len({sweeps[0].share for sweeps, _ in planned.values()}) == 1 and all(sweeps[0].again == 0 for sweeps, _ in planned.values())
+    for sweeps, of_cases in planned.values():
+        assert sum(len(plan.entries) * plan.share for plan in sweeps) + of_cases == pytest.approx(1e-3)
+
+
+def test_the_self_test_says_what_a_profile_finds_of_planted_faults():
+    said = []
+    found = planted.self_test("quick", "filter", ["top_k is at most 64", "min_p compares logits"], each=said.append)
+    assert said == found.faults and [one.fault for one in said] == ["top_k is at most 64", "min_p compares logits"]
+    assert all(one.found and one.profiles == ("quick", "full", "soak") and one.case and one.test == "wrong_set" for one in said)
+    assert not found.is_finding and found.sentence.startswith("quick finds 2 of 2 planted faults, 2 of them by draws that every profile makes")
+    accused = dataclasses.replace(said[0], fault="sound")
+    assert planted.SelfTest("quick", [accused]).is_finding and str(accused).startswith("ACCUSED filter, sound")
+    missed = dataclasses.replace(said[0], found=False, profiles=(), case="")
+    assert planted.SelfTest("quick", [missed]).is_finding and "(not: filter, top_k is at most 64)" in planted.SelfTest("quick", [missed]).sentence
+    assert not planted.SelfTest("quick", [dataclasses.replace(missed, kind=kind, fault=fault) for kind, fault in planted.UNSEEN]).is_finding
+
+
+@pytest.mark.parametrize("given, named", [(("slow",), "profile: is 'slow'"), (("quick", "tree"), "kind: is 'tree'"),
+                                          (("quick", "filter", ["nothing"]), "faults: 'nothing'"), (("quick", "filter", (), 0), "processes: is 0")])
+def test_the_self_test_refuses_what_it_does_not_know(given, named):
+    with pytest.raises(draftproof.Error, match=named):
+        planted.self_test(*given)
 
 
 @pytest.mark.parametrize("kind, fault, name, suspect", [
@@ -134,6 +162,16 @@ def fault_of(kind, fault):
     ("verify", "a residual below 0.05 is the target", "a residual of 0.005", ""),
     ("verify", "the residual ends at 65,536 tokens", "recovered tokens of a flat row of 131072", "residuals end at 65,536 tokens"),
     ("verify", "one coin a request", "a lone request of 2 drafts", "one coin judges all drafts of a request"),
+    ("verify", "the bonus row is divided by the temperature twice", "a proposal of another shape at temperatures 0.25 and 4",
+     "of bonus tokens: the temperature is applied twice"),
+    ("verify", "results of a batch sorted greedy first are put back by the order, not by its inverse", "greedy and random in turn, ragged drafts",
+     "requests are sorted by rising greedy and random and put back by the wrong permutation"),
+    ("verify", "a recovered token's id lacks the offset of its vocabulary tile", "a flat proposal of half the vocabulary, V = 131072",
+     "of recovered tokens: a token's place in its tile of 8,192 comes in its place"),
+    ("sample", "a fully masked tile forgets the tiles before it", "all tokens masked between the first and the last",
+     "a tile of 1,024 masked tokens makes those before it impossible"),
+    ("sample", "the last B % 8 rows have their filters off", "top_p 0.5 over a flat row of 33000", "top_p is not applied in places of the batch from 8 on"),
+    ("filter", "top_k keeps the whole radix bucket of the k-th logit", "logits about 100", "top_k keeps all tokens whose first 12 bits are the k-th one's"),
     ("sample", "rows sorted by top_k are put back by the wrong permutation", "top_k about or above V = 12",
      "rows are sorted by rising top_k and put back by the wrong permutation"),
     ("sample", "min_p's bound is of the renormalised top, its tokens are not", "min_p beside top_p and top_k", ""),
@@ -153,10 +191,10 @@ def fault_of(kind, fault):
     ("filter", "masks are scattered back by row 0's order", "filters over seven tokens", "what is kept goes back in the order of the first row"),
     ("verify", "recovery reads the last draft's rows", "rows that differ from place to place", "residuals are of the last draft's row")])
 def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
-    case = entry_of(verify_sweep.verify_sweep("quick", True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
+    case = entry_of(verify_sweep.verify_sweep(True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
     case = filter_case_of(case) if kind == "filter" else case
     assert draftproof.audit_callable(faults.SOUND[kind](), kind=kind, cases=[case]).verdict != "biased"
-    found = draftproof.audit_callable(fault_of(kind, fault)(), kind=kind, cases=[case], failures_max=1)
+    found = draftproof.audit_callable(FAULTS[kind][fault](), kind=kind, cases=[case], failures_max=1)
     assert found.verdict == "biased", found
     assert suspect in found.failures[0].suspect, found.failures[0].sentence
 
@@ -166,8 +204,20 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
     ("sample", "top_p is skipped below a temperature of 0.1", "top_p is not applied in rows with temperature below 0.1"),
     ("verify", "draft probabilities of an earlier call reused", "q is that of the first call")])
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
-    found = draftproof.audit_callable(fault_of(kind, fault)(), kind=kind, profile="quick", failures_max=1)
+    found = draftproof.audit_callable(FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
     assert found.failures[0].suspect.startswith(suspect), found.failures[0].sentence
+
+
+def test_a_rule_fits_the_steps_that_it_made_and_no_others():
+    run = run_of(Driver(FAULTS["verify"]["drafts of low confidence are dropped after they were sampled, and the position is drawn from the target"](),
+                        60.0), entry_of(verify_sweep.verify_sweep(), "proposal and target equal but for two tokens").make(), 0)
+    run.draw(1024)
+    account = hypotheses.account_of(run)
+    rules, everything = dict(account.rules()), np.ones(len(account.sound), bool)
+    assert abs(rules["drafts of q below 0.4 are dropped, and their place is drawn from p"].misfit(everything)) < 4.0
+    for other in ("q is taken for 1", "residuals are of the first row"):
+        assert rules[other].misfit(everything) > 2.0 * hypotheses.MISFIT
+    assert account.misfit(everything) > 2.0 * hypotheses.MISFIT and account.misfit(~everything) == 0.0
 
 
 def test_a_race_whose_numbers_are_too_large_has_the_distribution_that_draws_of_it_have():
@@ -218,7 +268,7 @@ def judged(entry, callable_):
 
 def test_a_mask_of_a_finite_number_is_called_that_with_the_number():
     entries = sample_sweep.sample_sweep(False)
-    found = judged(entry_of(entries, "a mask at high temperatures, logits about 0"), faults.FAULTS["sample"]["a mask of -1e4"]())
+    found = judged(entry_of(entries, "a mask at high temperatures, logits about 0"), FAULTS["sample"]["a mask of -1e4"]())
     assert found.name == "masked_token", found.sentence
     assert -2e4 < float(found.sentence.split("a logit of about ")[1]) < -4e3, found.sentence
 
@@ -238,12 +288,12 @@ def test_no_seed_comes_twice(kind):
 def test_random_numbers_that_are_used_again_are_found(fault, name):
     entry = entry_of(sample_sweep.sample_sweep(False), name)
     assert not judged(entry, faults.Sampler()).biased
-    assert judged(entry, faults.FAULTS["sample"][fault]()).biased
+    assert judged(entry, FAULTS["sample"][fault]()).biased
 
 
 def test_requests_whose_coins_are_those_of_any_other_place_are_found():
     entry = entry_of(verify_sweep.verify_sweep(), "coins of 64 requests in 64 calls")
-    found = judged(entry, faults.FAULTS["verify"]["requests share coins with their mirror"]())
+    found = judged(entry, FAULTS["verify"]["requests share coins with their mirror"]())
     assert found.biased and "draw alike in all of 64 calls" in found.sentence, found.sentence
     assert not judged(entry, faults.Verifier()).biased
 
@@ -266,7 +316,7 @@ def test_what_a_callable_does_not_take_is_left_out_and_counted(brief):
         return draftproof.sample(logits, {**params, "temperature": np.where(params["temperature"] > 0.0, np.clip(params["temperature"], 0.01, 2.0), 0.0)
                                           .astype(np.float32)}, seeds)
 
-    assert draftproof.audit_callable(clamped, profile=brief, failures_max=1).verdict == "biased"
+    assert draftproof.audit_callable(clamped, profile="quick", failures_max=1).verdict == "biased"
     for values in seen.values():
         values.clear()
     found = draftproof.audit_callable(clamped, profile=brief, ranges={"temperature": (0.01, 2.0), "top_p": (1e-3, 1.0)})
@@ -290,21 +340,21 @@ def test_min_p_is_varied_where_a_verifier_heeds_it_though_it_does_so_wrongly():
         return not any("min_p" in note for note in auditor.notes)
 
     assert reads(faults.Verifier()) and reads(draftproof.verify)
-    assert reads(faults.FAULTS["verify"]["min_p before temperature"]())
+    assert reads(FAULTS["verify"]["min_p before temperature"]())
     assert not reads(lambda x, q, p, ends, params, seeds: draftproof.verify(
         x, q, p, ends, {name: params[name] for name in ("temperature", "top_k", "top_p")}, seeds))
 
 
 def test_a_coin_of_the_last_call_is_found():
     entry = entry_of(verify_sweep.verify_sweep(), "coins and recovered tokens, seeds: consecutive")
-    found = judged(entry, faults.FAULTS["verify"]["the first coin is the last call's"]())
+    found = judged(entry, FAULTS["verify"]["the first coin is the last call's"]())
     assert found.biased and "256 " in found.sentence, found.sentence
 
 
 def test_a_verifier_without_its_bonus_token_is_consistent_but_slow(brief):
-    found = draftproof.audit_callable(faults.FAULTS["verify"]["no bonus token"](), kind="verify", profile=brief)
+    found = draftproof.audit_callable(FAULTS["verify"]["no bonus token"](), kind="verify", profile=brief)
     assert found.verdict in ("consistent", "inconclusive") and "no bonus token" in found.but and "consistent, but" in found.sentence
-    found = draftproof.audit_callable(faults.FAULTS["verify"]["no bonus token"](), kind="verify", profile=brief, emits="chain")
+    found = draftproof.audit_callable(FAULTS["verify"]["no bonus token"](), kind="verify", profile=brief, emits="chain")
     assert found.verdict == "error" and found.failures[0].name == "emits_fewer"
 
 
@@ -331,7 +381,7 @@ def test_a_failure_that_needs_the_call_before_it_says_so_and_shows_again():
 def test_a_snippet_of_the_sweep_shows_the_failure_again():
     for kind, fault, entry in (("sample", "top_p 0 is off", entry_of(sample_sweep.sample_sweep(True), "top_p 0")),
                                ("verify", "the residual is absolute", entry_of(verify_sweep.verify_sweep(), "a residual of one token"))):
-        callable_ = faults.FAULTS[kind][fault]()
+        callable_ = FAULTS[kind][fault]()
         found = draftproof.audit_callable(callable_, kind=kind, cases=[entry.make()], failures_max=1)
         printed = []
         exec(found.failures[0].snippet.replace("print(", "show("), {"show": printed.append, "sampler": callable_})
@@ -339,7 +389,7 @@ def test_a_snippet_of_the_sweep_shows_the_failure_again():
 
 
 def test_a_verifier_that_drops_drafts_is_consistent_but_slow():
-    run = run_of(Driver(faults.FAULTS["verify"]["drafts beyond the 16th are dropped"](), 60.0),
+    run = run_of(Driver(FAULTS["verify"]["drafts beyond the 16th are dropped"](), 60.0),
                  entry_of(verify_sweep.verify_sweep(), "33 drafts of the target itself").make(), 0)
     run.draw(64)
     assert not run.judge(1e-9).biased and "never emits more than 17 tokens" in run.stops, run.stops

@@ -16,7 +16,7 @@ from .filter_cases import FilterCase, filter_case_of, filter_cases
 from .hypotheses import suspected
 from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
-from .profiles import Clock, Profile, profile_of
+from .profiles import QUICK, Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
@@ -40,6 +40,17 @@ SUSPECT_NEXT, SUSPECT_LATER, SUSPECT_SECONDS = 4, 6, 4.0
 SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
 SWEEP_TIMES = 6.0
+#: Parts of the level that the first sweep and later ones have; the finer cases have the rest.
+FIRST_SHARE, LATER_SHARE = 0.5, 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """share: of the level, for each entry; again: how often they were swept before, with other seeds."""
+
+    entries: list[Any]
+    share: float
+    again: int
 
 
 @dataclasses.dataclass
@@ -77,6 +88,7 @@ class Auditor:
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.clock, self.deadline, self.profile = clock, seconds, profile
         self.before: Any = None  # the case before
+        self.is_first_sweep = False
         self.seen: list[Any] = []  # runs of the sweep that passed
         self.n_max, self.ranges, self.one_hot = n_max, ranges, one_hot
         self.left_out = 0
@@ -119,16 +131,31 @@ class Auditor:
                               "not tested")
         return cases
 
-    def entries(self) -> list[Any]:
+    def entries(self, profile: str = QUICK) -> list[Any]:
         """The sweep; of filters what does not draw, of samplers with a distribution of their own none."""
         if self.kind == "constrained":
             return []
         if self.kind == "verify":
-            return list(verify_sweep(self.profile.name, "min_p" in self.driver.read))
+            return list(verify_sweep("min_p" in self.driver.read))
         if self.driver.distribution is not None:
             return []
-        entries = sample_sweep("min_p" in self.driver.read, self.profile.name)
+        entries = sample_sweep("min_p" in self.driver.read, profile)
         return entries if self.kind == "sample" else [entry for entry in entries if not entry.has_rng]
+
+    def sweeps(self) -> list[Sweep]:
+        """The first is the same in every profile, level and seeds too: what `quick` finds there, the others find with the same
+        draws. It has half of the level, those behind it a quarter."""
+        first = self.entries()
+        if not first:
+            return []
+        plan = [Sweep(first, FIRST_SHARE * self.alpha / len(first), 0)]
+        if self.profile.repeats > 1:
+            every = self.entries("full")
+            seen = {entry.name for entry in first}
+            further = [entry for entry in every if entry.name not in seen]
+            share = LATER_SHARE * self.alpha / (len(further) + (self.profile.repeats - 1) * len(every))
+            plan += [Sweep(further, share, 0), *(Sweep(every, share, again) for again in range(1, self.profile.repeats))]
+        return plan
 
     def _probe_case(self) -> Any:
         logits, source = rows.normal(SMALLEST_BATCH, 33, 1.0, 1), f"rows.normal({SMALLEST_BATCH}, 33, 1.0, 1)"
@@ -255,8 +282,9 @@ class Auditor:
             yield trial.run
         yield from reversed(self.seen)
 
-    def sweep(self, entries: list[Any], share: float, again: int = 0) -> None:
-        """Every regime once. share: of the level, for each entry; again: how often it was done before."""
+    def sweep(self, plan: Sweep) -> None:
+        """Every regime once."""
+        entries, share, again = plan.entries, plan.share, plan.again
         end = (self.profile.sweep if again == 0 else 1.0) * self.deadline
         for i, entry in enumerate(entries):
             now = self.clock()
@@ -283,14 +311,19 @@ class Auditor:
             self.found.stops = self.found.stops or getattr(trial.run, "stops", "")
             self.before = case
 
-    def run(self, cases: list[Any], share: float, entries: list[Any], sweep_share: float) -> Found:
-        """share: of the level, for each case; sweep_share: for each entry of the sweep."""
-        for again in range(self.profile.repeats):
-            self.sweep(entries, sweep_share / self.profile.repeats, again)
-            if again == 0:
-                if entries and not self.found.failures:
-                    self.found.readings = self.readings()
-                self._run_cases(cases, share)
+    def run(self, cases: list[Any], share: float, sweeps: list[Sweep]) -> Found:
+        """share: of the level, for each case."""
+        for i, plan in enumerate(sweeps):
+            if plan.again == 0:
+                self.is_first_sweep = i == 0
+                self.sweep(plan)
+        self.is_first_sweep = False
+        if sweeps and not self.found.failures:
+            self.found.readings = self.readings()
+        self._run_cases(cases, share)
+        for plan in sweeps:
+            if plan.again > 0:
+                self.sweep(plan)
         if self.left_out:
             self.found.notes.append(f"{self.left_out} cases were left out, or some of their rows, as the callable does not take them")
         return self.found
@@ -347,7 +380,7 @@ class Auditor:
         self.found.failures.append(
             Failure(failure.name, smallest, f"{case.name}: {failure.sentence}",
                     snippet_of(self.sampler, smallest, max(1, getattr(smallest, "batch", 1)), self.seed,
-                               self.driver.distribution is not None), run.n, None, traceback=failure.traceback))
+                               self.driver.distribution is not None), run.n, None, traceback=failure.traceback, by_every_profile=self.is_first_sweep))
 
     def _call_fails(self, case: Any, name: str) -> bool:
         try:
@@ -389,7 +422,7 @@ class Auditor:
         self.found.failures.append(
             Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}" + (f" (suspect: {suspect})" if suspect else ""),
                     snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
-                    judgement.n, judgement.distance, suspect, before))
+                    judgement.n, judgement.distance, suspect, before, by_every_profile=self.is_first_sweep))
 
     def _fails_after(self, before: Any, case: Any, trial: Trial, end: float) -> bool:
         try:
@@ -457,20 +490,20 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
                       chosen_profile.seconds if time_budget is None else time_budget, clock, chosen_profile, n_max, failures_max,
                       distribution, checked(ranges), one_hot)
     chosen = list(cases) if cases is not None else auditor.cases()
-    entries = [] if cases is not None else auditor.entries()
-    share = (0.5 if entries else 1.0) * alpha / max(1, len(chosen))
-    sweep_share = 0.5 * alpha / max(1, len(entries))
+    sweeps = [] if cases is not None else auditor.sweeps()
+    rest = 1.0 - (FIRST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
+    share = rest * alpha / max(1, len(chosen))
     found = Found(notes=auditor.notes)
     if processes == 1:
-        found.add(auditor.run(chosen, share, entries, sweep_share))
+        found.add(auditor.run(chosen, share, sweeps))
     else:
-        for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, entries[i::processes], sweep_share)
-                                  for i in range(processes)]):
+        parts = [[dataclasses.replace(plan, entries=plan.entries[i::processes]) for plan in sweeps] for i in range(processes)]
+        for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, parts[i]) for i in range(processes)]):
             found.add(part)
     but = pace_of(found.pace) or found.stops
     if but and emits == "chain":
         found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))
-    verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not entries)
+    verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not sweeps)
     audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but,
                           [] if found.failures else found.readings)
     return dataclasses.replace(audit, sentence=sentence_of(audit))

@@ -18,6 +18,10 @@ class Rare(str):
     """The name of a rule that stands for a rare fault, or the part of it that says so. Such a rule costs more (hypotheses.py)."""
 
 
+class InPart(str):
+    """The name of a rule that holds in one part of a speculative step alone. It costs as much as a rule of one regime."""
+
+
 def rare_as(words: str, name: str) -> str:
     """A rule's name, Rare if its `words` are."""
     return Rare(name) if isinstance(words, Rare) else name
@@ -67,16 +71,19 @@ def wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[
     """Filters that compute otherwise, of rows that have the parameters `names`."""
     if "top_k" in names:
         yield Rare("tokens tied at the cut of top_k are all dropped"), _without_ties
+        for bits in (8, 11, 12, 16):
+            yield Rare(f"top_k keeps all tokens whose first {bits} bits are the k-th one's"), _whole_bucket(bits)
     if "top_p" in names:
         yield Rare("top_p sums in half precision"), _with_own_filters(_half_sums)
         yield Rare("top_p sums in half precision, and has it itself"), _with_own_filters(_half_sums, is_half=True)
         yield Rare("top_p keeps one token more"), _with_own_filters(more=1)
         yield Rare("top_p keeps all tokens of the binary exponent at which it is reached"), _whole_bin
-        for halvings in (8, 10, 16, 18, 20):
+        for halvings in (6, 8, 10, 16, 18, 20):
             yield Rare(f"top_p's cut is found by {halvings} halvings"), _cut_by_halves(halvings)
+            yield Rare(f"top_p's cut is found by {halvings} halvings from 1 on"), _cut_by_halves(halvings, of_one=True)
         for block in (256, 512, 1024, 2048, 4096):
             if block < size:
-                yield Rare(f"top_p sums by blocks of {block:,} tokens"), _with_own_filters(_sums_of_blocks(block))
+                yield Rare(f"top_p sums by blocks of {block:,} tokens"), _with_own_filters(_sums_of_blocks(block), has_gaps=True)
     if "min_p" in names:
         yield "min_p is relative to the second token", _with_own_filters(min_p_of=lambda p, _: p[:, 1:2])
         yield "min_p is relative to the largest token of all rows", _with_own_filters(min_p_of=lambda p, _: p.max() + 0.0 * p[:, :1])
@@ -94,6 +101,7 @@ def wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[
     if set(names) - {"temperature"}:
         for rounds in (2, 3, 4, 8, 16, 32):
             yield Rare(f"rejection sampling takes what {rounds} rounds rejected"), _rejected(rounds)
+            yield Rare(f"rejection sampling takes the likeliest token after {rounds} rounds"), _rejected(rounds, is_likeliest=True)
         yield Rare("rejection sampling draws again with the number that was rejected"), _rejected_with_one_number
     if "temperature" in names:
         yield Rare("what filters keep is drawn at temperature 1"), _drawn_warm
@@ -111,9 +119,9 @@ def wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[
             yield f"what filters drop falls to {words}", _rest_to(rest)
         if size > 1024:
             yield Rare("a tile of 1,024 tokens is drawn by its mass before the filters"), _by_unfiltered_tiles(1024)
-        for to in (8, 16, 32, 64, 128, 256, 1024):
-            if size % to:
-                yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
+    for to in (8, 16, 32, 64, 128, 256, 1024):
+        if size % to:
+            yield f"rows are padded to a multiple of {to} with logits of 0", _padded(to)
 
 
 def without_its_last(logits: np.ndarray, params: Params) -> np.ndarray:
@@ -132,6 +140,20 @@ def _without_ties(logits: np.ndarray, params: Params) -> np.ndarray:
     return sound(np.where(drop, -np.inf, logits).astype(np.float32), params)
 
 
+def _whole_bucket(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """A radix selection that ends after so many bits of the float32."""
+
+    def draws(logits: np.ndarray, params: Params) -> np.ndarray:
+        raw = np.ascontiguousarray(logits, np.float32).view(np.uint32)
+        bucket = np.where(raw >> 31 == 1, ~raw, raw | np.uint32(1 << 31)) >> (32 - bits)
+        k = np.where(params["top_k"] > 0, np.minimum(params["top_k"], logits.shape[1]), logits.shape[1])
+        cut = np.take_along_axis(np.sort(bucket, axis=1)[:, ::-1], k[:, None] - 1, axis=1)
+        rest = {**params, "top_k": np.zeros_like(params["top_k"])}
+        return sound(np.where(bucket >= cut, logits, -np.inf).astype(np.float32), rest)
+
+    return draws
+
+
 def warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
     """A filter that sees the row at temperature 1."""
 
@@ -147,10 +169,11 @@ def warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
 
 def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
                       min_p_of: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, _: p[:, :1], more: int = 0,
-                      least: int = 1, is_never_off: bool = False, is_half: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
+                      least: int = 1, is_never_off: bool = False, is_half: bool = False, has_gaps: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
     """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, the sum before each place;
     min_p_of(p, keep): what min-p is a share of; more: tokens that top-p keeps behind its last; least: that any filter keeps;
-    is_never_off: a top-p of 1 is compared with too; is_half: with a top-p of half precision."""
+    is_never_off: a top-p of 1 is compared with too; is_half: with a top-p of half precision; has_gaps: sums may fall, and each place
+    is compared by itself."""
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         wide = logits.astype(np.float64)
@@ -165,8 +188,9 @@ def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by
         of_p = p if FILTER_ORDER.get() == "top_k_first" else divided(whole)
         before = sums(of_p) if sums else np.cumsum(of_p, axis=1) - of_p
         top_p = params["top_p"][:, None]
-        count = np.where((before < (top_p.astype(np.float16) if is_half else top_p)) & (of_p > 0.0), at + 1, 0).max(axis=1, keepdims=True)
-        keep &= ((top_p >= 1.0) & (not is_never_off)) | (at < np.maximum(count + more, least))
+        is_reached = (before < (top_p.astype(np.float16) if is_half else top_p)) & (of_p > 0.0)
+        count = np.where(is_reached, at + 1, 0).max(axis=1, keepdims=True)
+        keep &= ((top_p >= 1.0) & (not is_never_off)) | (at < least) | (is_reached if has_gaps else at < count + more)
         if "min_p" in params:
             keep &= (params["min_p"][:, None] <= 0.0) | (p >= params["min_p"][:, None] * min_p_of(p, keep)) | (at < least)
         out = np.zeros_like(p)
@@ -234,14 +258,18 @@ def by_id(logits: np.ndarray, params: Params) -> np.ndarray:
     return divided(np.where((top_p >= 1.0) | (np.cumsum(left, axis=1) - left < top_p), left, 0.0))
 
 
-def _rejected(rounds: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """Tokens are drawn from the unfiltered row until filters keep one, so often at most."""
+def _rejected(rounds: int, is_likeliest: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """Tokens are drawn from the unfiltered row until filters keep one, so often at most; then the last or the likeliest comes."""
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in params.items()}
         whole, kept = sound(logits, bare), sound(logits, params) > 0.0
         falls = 1.0 - np.where(kept, whole, 0.0).sum(axis=1, keepdims=True)
-        return divided(np.where(kept, whole * (1.0 - falls ** rounds) / np.maximum(1.0 - falls, 1e-9), whole * falls ** (rounds - 1)))
+        found = np.where(kept, whole * (1.0 - falls ** rounds) / np.maximum(1.0 - falls, 1e-9), 0.0)
+        if is_likeliest:
+            found[np.arange(len(whole)), whole.argmax(axis=1)] += falls[:, 0] ** rounds
+            return divided(found)
+        return divided(np.where(kept, found, whole * falls ** (rounds - 1)))
 
     return draws
 
@@ -279,13 +307,13 @@ def few_kept(name: str, most: int) -> Callable[[np.ndarray, Params], np.ndarray]
     return draws
 
 
-def _cut_by_halves(halvings: int) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """What lies above the last lower bound of a search in [0, the largest probability] stays."""
+def _cut_by_halves(halvings: int, of_one: bool = False) -> Callable[[np.ndarray, Params], np.ndarray]:
+    """What lies above the last lower bound of a search in [0, the largest probability] or [0, 1] stays."""
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         rest = sound(logits, {**params, "top_p": np.ones_like(params["top_p"])})
         kept = sound(logits, params)
-        step = rest.max(axis=1, keepdims=True) * 2.0 ** -halvings
+        step = (1.0 if of_one else rest.max(axis=1, keepdims=True)) * 2.0 ** -halvings
         cut = np.floor(np.where(kept > 0.0, rest, np.inf).min(axis=1, keepdims=True) / step) * step
         return divided(np.where((params["top_p"] >= 1.0)[:, None] | (rest > cut), rest, 0.0))
 

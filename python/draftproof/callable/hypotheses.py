@@ -21,7 +21,7 @@ import numpy as np
 from .._core import Error
 from . import evidence
 from .filter_cases import FilterRun
-from .filter_hypotheses import FILTER_ORDER, SORTED, FilterOrder, Params, Rare, as_bfloat16, as_half, rare_as
+from .filter_hypotheses import FILTER_ORDER, SORTED, FilterOrder, InPart, Params, Rare, as_bfloat16, as_half, rare_as
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     Given,
@@ -60,7 +60,9 @@ OF_ONE_RUN, BEHIND, ELSEWHERE_MOST = 6.0, 3.0, 90.0
 BY_CHANCE = 3.4
 #: Nats from which on other cases may make up what a hypothesis lacks: less than what it costs.
 NEARLY = -4.9
-#: Standard deviations by which a rare rule may fall short of what it expects of itself.
+#: Draws of a rule that is wrong repeat each other too: shared random numbers must explain so many times more than any rule.
+REPEATS = 1.5
+#: Standard deviations by which a rule that is named, and a rare one that is to be, may fall short of what it expects of itself.
 MISFIT = 8.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
 WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
@@ -87,7 +89,8 @@ class Regime:
 @dataclasses.dataclass(frozen=True)
 class Account:
     """What came in a run, as rules see it. sound: [n] log probabilities under the sound one, of what cannot come below `tiny`; size:
-    logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that draw alike."""
+    logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that draw alike;
+    misfit: of the sound rule, as OfRows.misfit."""
 
     sound: np.ndarray
     tiny: float
@@ -97,6 +100,7 @@ class Account:
     always: list[str] = dataclasses.field(default_factory=list)  # regimes that all of it is in
     repeats: Callable[[], tuple[float, str]] = lambda: (0.0, "")
     lost: Callable[[], str] = lambda: ""
+    misfit: Callable[[np.ndarray], float] = lambda here: 0.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -112,13 +116,8 @@ class OfRows:
 
     def misfit(self, here: np.ndarray) -> float:
         """Standard deviations by which the log likelihood of the draws `here` is below what the rule expects."""
-        size = self.given.logits.shape[1]
-        p = (1.0 - STRAY) * np.nan_to_num(probabilities(self.given).astype(np.float64)) + STRAY / size
-        log_p = np.log(p)
-        mean = (p * log_p).sum(axis=1)
-        variance = np.maximum((p * log_p * log_p).sum(axis=1) - mean * mean, 0.0)
-        row = self.row[here]
-        return float((mean[row] - log_p[row, self.token[here]]).sum() / np.sqrt(max(variance[row].sum(), 1.0)))
+        short, variance = shortfall(probabilities(self.given), self.row[here], self.token[here])
+        return short / float(np.sqrt(max(variance, 1.0)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +126,8 @@ class Candidate:
     regime: str
     nats: float
     is_rare_regime: bool = False
-    is_off: Callable[[], bool] = dataclasses.field(default=lambda: False, compare=False)  # it is rare, and does not fit itself
+    is_rare: bool = False
+    misfit: Callable[[], float] = dataclasses.field(default=lambda: 0.0, compare=False)  # of the rule in the regime, or the sound one beyond
 
     @property
     def words(self) -> str:
@@ -166,9 +166,13 @@ def emitted_wrongly(run: StepsRun) -> str:
     fell = np.cumsum(out != drafts, axis=1) > 0
     extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]  # behind the first that is no draft
     strange = (out != drafts) & (np.roll(out, -1, axis=1) != -1) & (np.arange(out.shape[1]) < out.shape[1] - 1)[None, :]
-    if strange.any() and (out == (drafts & 0xFFFF))[strange].all():
-        return "drafts are emitted by ids of 16 bits"
+    for words, left in (("ids of 16 bits", drafts & 0xFFFF), ("ids of bfloat16", as_bfloat16(drafts).astype(np.int64)),
+                        ("ids of half precision", as_half(drafts).astype(np.int64))):
+        if strange.any() and (out == left)[strange].all():
+            return f"drafts are emitted by {words}"
     lens = np.tile(run.case.lens, run.calls)
+    if words := _sorted_wrongly(run, out, drafts):
+        return words
     if ((out != -1).sum(axis=1) > lens + 1).any():
         return "drafts are taken beyond a request's own"
     extra[:run.case.batch] = False  # of the first call
@@ -176,6 +180,27 @@ def emitted_wrongly(run: StepsRun) -> str:
     if extra.any() and (out == before)[extra].mean() > 0.95:
         return "the output keeps tokens of the call before"
     return "a token is emitted behind a recovered one"
+
+
+def _sorted_wrongly(run: StepsRun, out: np.ndarray, drafts: np.ndarray) -> str:
+    """Of outputs whose requests were sorted and not put back, or by the wrong permutation; '' if they are well formed under none."""
+    case = run.case
+    keys = {"draft length": case.lens.astype(np.float64), **{name: value.astype(np.float64) for name, value in case.params.items()},
+            "greedy and random": (case.params["temperature"] > 0.0).astype(np.float64)}
+    for name, key in keys.items():
+        for words, sign in (("rising", 1.0), ("falling", -1.0)):
+            order = np.argsort(sign * key, kind="stable")
+            for how, whose in (("not put back", order), ("put back by the wrong permutation", order[order])):
+                if (whose == np.arange(case.batch)).all():
+                    continue
+                back = (np.arange(run.calls)[:, None] * case.batch + np.argsort(whose, kind="stable")[None, :]).ravel()
+                there = out[back]
+                stood = np.cumprod((there == drafts) & (drafts != -1), axis=1)
+                count = stood.sum(axis=1)
+                rest = np.arange(out.shape[1])[None, :] > count[:, None]
+                if (((there != -1).sum(axis=1) == count + 1) & (~rest | (there == -1)).all(axis=1)).all():
+                    return f"requests are sorted by {words} {name} and {how}"
+    return ""
 
 
 def account_of(run: Any, group: int = 0) -> Account | None:
@@ -202,10 +227,10 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
             best_of[candidate.name] = max(candidate.nats, best_of.get(candidate.name, 0.0))
         likeliest = sorted(best_of, key=lambda name: -best_of[name])[:TRIED]
         found = [candidate for candidate in found if candidate.name in likeliest]
-    if repeats > max([least, *(candidate.nats for candidate in found)]) + (MORE if found else 0.0):
+    if repeats > max([least, *(REPEATS * candidate.nats for candidate in found)]) + (MORE if found else 0.0):
         return f"random numbers are those of {of}"
     gains = _gains(found, elsewhere) if len(found) > 1 or (found and found[0].nats <= least) else {}
-    best, words, regime = -np.inf, [], ""
+    best, words, regime, chosen = -np.inf, [], "", found[0] if found else None
     for candidate in found:
         gain = gains.get(candidate, 0.0)
         if candidate.nats + max(gain, 0.0) <= least:
@@ -213,13 +238,16 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
         wrong = max(0.0, -HERE_ALONE - gain)  # elsewhere, beyond what it costs to be wrong there
         nats = candidate.nats + min(max(gain, -HERE_ALONE), ELSEWHERE_MOST) - min(WRONG_ELSEWHERE * wrong, 3.0 * HERE_ALONE)
         is_simpler = bool(regime) and not candidate.regime and abs(nats - best) < ALIKE
-        if nats > best + MORE and candidate.is_off():
+        if nats > best + MORE and candidate.is_rare and candidate.misfit() > MISFIT:
             continue
         if nats > best + MORE or is_simpler:
             best, words = nats, [candidate.words]
             regime = candidate.regime
+            chosen = candidate
         elif len(words) < AS_WELL and candidate.regime == regime and candidate.words not in words and abs(nats - best) < 1e-9 * abs(best):
             words.append(candidate.words)
+    if words and chosen.misfit() > MISFIT:
+        words[0] = f"nearest known rule: {words[0]}"
     return ", or ".join(words)
 
 
@@ -233,15 +261,15 @@ def _candidates(account: Account, least: float) -> Iterator[Candidate]:
         except Error:  # no distribution follows from it here
             continue
         gain, left = these - sound, these < tiny
-        is_rare = isinstance(name, Rare)
+        is_rare, in_part = isinstance(name, Rare), isinstance(name, InPart)
         for i, regime in enumerate([*account.regimes, *(Regime(words, everything) for words in account.always)]):
-            if regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
+            if (regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual"))) or (in_part and i):
                 continue
             explained = float(gain[regime.here].sum())
-            nats = explained - (MORE_IN_REGIME if i else 0.0) - MORE_IF_RARE * (is_rare + regime.is_rare)
+            nats = explained - (MORE_IN_REGIME if i or in_part else 0.0) - MORE_IF_RARE * (is_rare + regime.is_rare)
             if explained > 0.0 and nats > least and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
-                yield Candidate(name, regime.words, nats, regime.is_rare, lambda rule=log_p, here=regime.here, is_rare=is_rare: (
-                    is_rare and isinstance(rule, OfRows) and rule.misfit(here) > MISFIT))
+                yield Candidate(name, regime.words, nats, regime.is_rare, is_rare, lambda rule=log_p, here=regime.here: max(
+                    rule.misfit(here) if hasattr(rule, "misfit") else 0.0, account.misfit(~here)))
 
 
 def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, float]:
@@ -285,6 +313,16 @@ def log_of(chance: np.ndarray, size: int) -> np.ndarray:
     return np.log((1.0 - STRAY) * np.nan_to_num(chance) + STRAY / size)
 
 
+def shortfall(table: np.ndarray, row: np.ndarray, token: np.ndarray) -> tuple[float, float]:
+    """What the log likelihood of draws [n] of rows of `table` [R, V] lacks to what the rows expect, and its variance."""
+    rows, row = np.unique(row, return_inverse=True)
+    p = (1.0 - STRAY) * np.nan_to_num(table[rows].astype(np.float64)) + STRAY / table.shape[1]
+    log_p = np.log(p)
+    mean = (p * log_p).sum(axis=1)
+    variance = np.maximum((p * log_p * log_p).sum(axis=1) - mean * mean, 0.0)
+    return float((mean[row] - log_p[row, token]).sum()), float(variance[row].sum())
+
+
 def always_of(params: Params) -> list[str]:
     """The regimes of parameters that are one value throughout."""
     return [*(f"rows with {name} {value[0]:.9g}" for name, value in params.items() if len(value) and (value == value[0]).all()),
@@ -309,9 +347,15 @@ def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.nda
     if impossible is not None and impossible.any() and 16 <= (begin := int(place[impossible].min())) < batch - 1:
         more.append((f"places of the batch from {begin} on", place >= begin))
     if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
+        begin, end = int(of[0]), int(of[-1]) + 1
+        for words, here, share in (("from {} on", place >= begin, 1.0 - begin / batch), ("before {}", place < end, end / batch)):
+            if 0.0 < share < 1.0 and -len(of) * np.log(share) > BY_CHANCE:
+                rare.append(Regime(f"places of the batch {words.format(begin if 'from' in words else end)}", here, is_rare=True))
         for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
             if (of % step == of[0] % step).all() and (len(of) - 1) * np.log(step) > BY_CHANCE:
                 rare.append(Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step, is_rare=True))
+    off = np.logical_and.reduce([params[name] == np.asarray(OFF[name], params[name].dtype) for name in params if name != "temperature"])
+    more += [("no filter", off), ("a filter", ~off)]
     for words, here in (*first, *evidence.classes(params, place, batch), *more, *_ranges(params)):
         if here.any() and not here.all():
             out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
@@ -338,7 +382,8 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
 
     groups, own_row = np.unique(group, return_inverse=True)
     own = Given(case.logits[groups], {name: value[groups] for name, value in case.params.items()})
-    sound = OfRows(own, own_row, token)()
+    of_sound = OfRows(own, own_row, token)
+    sound = of_sound()
 
     def own_p() -> np.ndarray:
         return probabilities(own).astype(np.float64)
@@ -415,7 +460,7 @@ def _of_draws(run: SampleRun, around: int) -> Account | None:
     return Account(sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
                    [*always_of(params), *(["calls of one row"] if case.batch == 1 else []), *(f"rows with {words}" for words, here in by_rows if here.all())],
                    lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
-                   lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
+                   lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "", of_sound.misfit)
 
 
 def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, token: np.ndarray, batch: int) -> np.ndarray:

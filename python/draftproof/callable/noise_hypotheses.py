@@ -132,6 +132,9 @@ def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
             yield Rare(f"tokens {block}, {2 * block} and so on never come, the next ones do instead"), lambda p, block=block: _without_firsts(p, block)
     for words, step in (("before", -1), ("behind", 1)):
         yield f"the token {words} the one that is meant comes", lambda p, step=step: _beside(p, step)
+    for tile in (1024, 4096, 8192, 1 << 15):
+        if tile < size:
+            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: _in_tile(p, tile)
     yield Rare("the token is 0"), lambda p: _only(p, 0)
     yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
     yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))
@@ -171,6 +174,14 @@ def _beside(p: np.ndarray, step: int) -> np.ndarray:
     wrapped = -1 if step < 0 else 0
     out[:, end] += out[:, wrapped]
     out[:, wrapped] = 0.0
+    return out
+
+
+def _in_tile(p: np.ndarray, tile: int) -> np.ndarray:
+    out = np.zeros_like(p)
+    for begin in range(0, p.shape[1], tile):
+        part = p[:, begin:begin + tile]
+        out[:, :part.shape[1]] += part
     return out
 
 

@@ -20,7 +20,7 @@ class Failure:
     case: the smallest case that still fails; snippet: Python that runs it again.
     n: draws, steps or rows after which it was found; distance: estimated, where there is one.
     suspect: what the smallest case still needs to fail; before: a case without a call of which it does not.
-    traceback: of an exception, as text.
+    traceback: of an exception, as text. by_every_profile: found by draws of the first sweep, which all profiles make.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Failure:
     suspect: str = ""
     before: Any = None
     traceback: str = ""
+    by_every_profile: bool = False
 
     @property
     def is_error(self) -> bool:
@@ -86,7 +87,7 @@ class CallableAudit:
                 "failures": [{"name": f.name, "case": f.case.name if f.case is not None else "", "sentence": f.sentence, "n": f.n,
                               "distance": f.distance, "suspect": f.suspect,
                               "before": f.before.name if f.before is not None else None, "snippet": f.snippet,
-                              "traceback": f.traceback} for f in self.failures],
+                              "traceback": f.traceback, "by_every_profile": f.by_every_profile} for f in self.failures],
                 "cases": [dataclasses.asdict(case) for case in self.cases]}
 
     def __str__(self) -> str:

@@ -10,8 +10,8 @@ from .._core import Error
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """seconds: of all; is_cpu: of this process's CPU time, so that a busy machine does not look less; sweep: share of it for one
-    sweep over all regimes; repeats: sweeps, each with other seeds; is_open: too few draws leave a verdict open."""
+    """seconds: of all; is_cpu: of this process's CPU time, so that a busy machine does not look less; sweep: share of it for the
+    first sweep over all regimes; repeats: sweeps, each with other seeds; is_open: too few draws leave a verdict open."""
 
     name: str
     seconds: float
@@ -21,8 +21,9 @@ class Profile:
     is_open: bool
 
 
+QUICK = "quick"
 PROFILES = {profile.name: profile for profile in (
-    Profile("quick", 60.0, True, 0.7, 1, False), Profile("full", 1800.0, False, 0.5, 2, True),
+    Profile(QUICK, 60.0, True, 0.7, 1, False), Profile("full", 1800.0, False, 0.5, 2, True),
     Profile("soak", 8 * 3600.0, False, 0.5, 50, True))}
 #: Of a CPU clock: a callable that waits for a device gets so many seconds of the wall for each.
 WAITING = 5.0

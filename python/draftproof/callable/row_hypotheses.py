@@ -235,6 +235,10 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
         if 0 < bound < size:
             left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
             yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)
+    for tile in (256, 1024, 4096, 16_384):
+        if tile < size and (forgotten := _before_masked_tile(finite, tile)).any():
+            yield Rare(f"a tile of {tile:,} masked tokens makes those before it impossible"), Given(
+                np.where(forgotten, -np.inf, logits).astype(np.float32), params)
     below = logits.max(axis=1, keepdims=True) - logits
     for depth in (10.0, 15.0, 20.0, 30.0):
         far = finite & (below > depth * np.maximum(params["temperature"], 1e-30)[:, None])
@@ -249,6 +253,15 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
         if largest > bound:
             yield Rare(f"logits are clamped to +-{bound:g}"), Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
+
+
+def _before_masked_tile(finite: np.ndarray, tile: int) -> np.ndarray:
+    """[n, V]: tokens before the last tile that is masked whole and has tokens that are not behind it."""
+    begins = np.arange(0, finite.shape[1], tile)
+    some = np.logical_or.reduceat(finite, begins, axis=1)
+    later = np.cumsum(some[:, ::-1], axis=1)[:, ::-1] > 0  # this tile has, or one behind it
+    last = np.where(~some & later, np.arange(len(begins)), -1).max(axis=1)
+    return np.arange(finite.shape[1])[None, :] < last[:, None] * tile
 
 
 def compacted(params: Params) -> Iterator[tuple[str, np.ndarray]]:

@@ -338,6 +338,11 @@ def _logits(maker: Maker) -> None:
          for i, (t, p) in enumerate(((1.0, 1.0), (0.1, 0.5), (1.0, 0.5)))]), 9000, 30,
         temperature=[1.0, 0.1, 1.0], top_p=[1.0, 0.5, 0.5])
 
+    ends = np.full(33_000, -np.inf)  # whole tiles of 16,384 and less are masked between tokens that are not
+    ends[[3, 40, 32_900, 32_990]] = np.log([0.31, 0.19, 0.29, 0.21])
+    maker.add("all tokens masked between the first and the last", 72, lambda: ends[None, :].repeat(3, axis=0), 33_000, 24,
+              temperature=[1.0, 0.5, 1.0], top_k=[0, 0, 3])
+
 
 def _vocabularies(maker: Maker, profile: str) -> None:
     wide = 1 << 21 if profile == "quick" else 1 << 24

@@ -11,12 +11,12 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from .._core import Error
-from .filter_hypotheses import Params, Rare, divided, rare_as, undivided
+from .filter_hypotheses import InPart, Params, Rare, divided, rare_as, undivided
 from .hypotheses import ELEMENTS, Account, Regime, Rules, always_of, log_of, regimes_of, tiny_of, window
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
 from .sample_cases import OFF
-from .step_likelihood import Rule, Told
+from .step_likelihood import OfSteps, Rule, Told
 from .verify_judge import VerifyRun
 from .verify_sweep import Steps, StepsCase, StepsRun, steps_of
 
@@ -63,7 +63,8 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
         q[~is_bonus] = case.drafts
     params = {name: value[of_row] for name, value in case.params.items()}
     p = _table(Given(case.target, params))
-    sound = told(Rule(p, p, p, q))
+    of_sound = OfSteps(told, lambda: Rule(p, p, p, q))
+    sound = of_sound()
     shown = {name: value[place - chosen[0]] for name, value in case.params.items()}
     first_regimes = [("requests without drafts", steps.lens == 0), *((f"requests of {bound} drafts or more", steps.lens >= bound)
                                                                    for bound in (1, 2, 3, 5, 9, 17))]
@@ -73,9 +74,9 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
     def rules() -> Rules:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
         for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
-            yield name, lambda rule=rule: told(rule())
-        yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), lambda: told.with_bonus_of(
-            _in_order(steps, batch, np.cumsum(case.lens + 1) - 1))(Rule(p, p, p, q))
+            yield name, OfSteps(told, rule)
+        yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), OfSteps(told.with_bonus_of(
+            _in_order(steps, batch, np.cumsum(case.lens + 1) - 1)), lambda: Rule(p, p, p, q))
         if len(chosen) == run.case.batch and not fixed:
             begins = np.arange(len(sound)) < batch  # only its last call was of another case
             for words, earlier, is_stale in (("the first call", run.earlier[:1], begins | True), ("an earlier call", run.earlier[1:], begins | True),
@@ -96,7 +97,7 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
                    [*always_of(case.params), *(["calls of one request"] if run.case.batch == 1 else []), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
                    lambda: max(repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
                                shared_of(*_coins(steps, told, p, q), batch)),
-                   lambda: lost() if batch == run.case.batch else "")
+                   lambda: lost() if batch == run.case.batch else "", of_sound.misfit)
 
 
 def _coins(steps: Steps, told: Told, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -157,12 +158,14 @@ def _of_strings(run: VerifyRun) -> Account | None:
     def rules() -> Rules:
         given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
         if len(out) * case.vocab_size <= ELEMENTS:
-            yield "q is that of the last call", lambda: told(Rule(p, p, p, q, q_of_last_call=True))
+            yield "q is that of the last call", OfSteps(told, lambda: Rule(p, p, p, q, q_of_last_call=True))
         for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64), 1)):
-            yield name, lambda rule=rule: told(rule())
+            yield name, OfSteps(told, rule)
 
-    sound = told(Rule(p, p, p, q))
-    return Account(sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))], tables.size, always_of(case.params))
+    of_sound = OfSteps(told, lambda: Rule(p, p, p, q))
+    sound = of_sound()
+    return Account(sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))], tables.size, always_of(case.params),
+                   misfit=of_sound.misfit)
 
 
 def _table(given: Given) -> np.ndarray:
@@ -190,6 +193,10 @@ class _Rows:
         return {name: np.full_like(value, OFF[name]) for name, value in self.params.items() if name in names}
 
 
+#: Where the target's rows are read, all of it and parts of it.
+ALL_PLACES = ("accept", "recover", "bonus")
+PARTS = {"": ALL_PLACES, "bonus tokens": ("bonus",), "drafts and recovered tokens": ("accept", "recover"), "recovered tokens": ("recover",),
+         "drafts": ("accept",)}
 #: A rule is made when it is tried.
 Rulings = Iterator[tuple[str, Callable[[], Rule]]]
 
@@ -242,7 +249,12 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
                        lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
     for name, draws in wrong_draws(size):
-        yield name, lambda draws=draws: rule(bonus=draws(p), residual=lambda rows, drafts, _x: draws(divided(np.maximum(rows - drafts, 0.0))))
+        def recovered(rows: np.ndarray, drafts: np.ndarray, _x: np.ndarray, draws: Callable[..., np.ndarray] = draws) -> np.ndarray:
+            return draws(divided(np.maximum(rows - drafts, 0.0)))
+
+        yield name, lambda draws=draws, recovered=recovered: rule(bonus=draws(p), residual=recovered)
+        yield InPart(f"of recovered tokens: {name}"), lambda recovered=recovered: rule(residual=recovered)
+        yield InPart(f"of bonus tokens: {name}"), lambda draws=draws: rule(bonus=draws(p))
     yield "residuals are of the unfiltered row", lambda: rule(recover=unfiltered())
     yield "the bonus token is of the unfiltered row", lambda: rule(bonus=unfiltered())
     if (given.params["temperature"] != 1.0).any():
@@ -258,6 +270,10 @@ def _wrong_rules(given: _Rows) -> Rulings:
                 accept=np.where(close, 1.0, p), ratio=lambda rows, drafts: np.minimum(1.0, rows / np.maximum(drafts * (rows < 1.0), 1e-30)))
         drawn = np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])
         yield "bonus tokens of greedy requests are drawn", lambda: rule(bonus=given.with_params(temperature=drawn))
+        cold = (given.params["temperature"] == 0.0)[:, None]
+        yield "recovered tokens of greedy requests are the likeliest of the residual at temperature 1", lambda cold=cold, drawn=drawn: rule(
+            recover=np.where(cold, given.with_params(temperature=drawn, **bare), p),
+            residual=lambda rows, drafts, _x: np.where(cold, _likeliest(np.maximum(rows - drafts, 0.0)), np.maximum(rows - drafts, 0.0)))
         yield "recovered tokens of greedy requests are drawn", lambda: rule(recover=given.with_params(temperature=drawn))
         yield "drafts of greedy requests are judged by chance", lambda: rule(
             accept=given.with_params(temperature=drawn))
@@ -314,6 +330,10 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for more in (1e-4, 1e-3, 1e-2):
         yield ratio(f"drafts of small probability are accepted too often, as with p + {more:g}",
                     lambda rows, drafts, more=more: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30)))
+    for bound in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8):
+        yield (f"drafts of q below {bound:g} are dropped, and their place is drawn from p", lambda bound=bound: rule(
+            ratio=lambda rows, drafts: np.where(drafts < bound, 0.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))), of_draft=True,
+            residual=lambda rows, drafts, x: np.where(np.take_along_axis(drafts, x[:, None], axis=1) < bound, rows, np.maximum(rows - drafts, 0.0))))
     for bound in (1e-4, 1e-3, 1e-2):
         yield ratio(f"drafts of q below {bound:g} are accepted", lambda rows, drafts, bound=bound: np.where(
             drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
@@ -346,6 +366,11 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
     def first_filtered() -> np.ndarray:
         return np.where((at == first)[:, None], p, given.with_params(**bare))
 
+    both = np.where(np.isneginf(given.target[first]), -np.inf, given.target).astype(np.float32)
+    both = np.where(np.isneginf(both).all(axis=1, keepdims=True), given.target, both)
+    if (both < given.target).any():
+        yield "tokens that the first row of a request masks are masked in all its rows", lambda: rule(**dict.fromkeys(ALL_PLACES, _table(
+            Given(both, given.params))))
     yield "filters are applied to the first row of a request alone", lambda: rule(
         accept=first_filtered(), recover=first_filtered(), bonus=first_filtered())
     longest = int(case.lens.max(initial=0))
@@ -410,16 +435,17 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
                        for words, rank in compacted({name: value[:batch] for name, value in case.params.items()})})
         by_row["read by row, not by request"] = np.minimum(at, batch - 1)
         by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, batch - 1)
+        if case.lens[:batch].any():
+            of_drafts = np.repeat(np.arange(batch), case.lens[:batch])
+            by_row["that of the request of draft i for request i"] = of_drafts[np.minimum(of_row % batch, len(of_drafts) - 1)]
         by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
     every = given.params if case is None else case.params
+    table = functools.lru_cache(maxsize=1)(_table)  # of the rule that is tried
     for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every),
                                        extreme_rows(given.target, given.params, every)):
-
-        def rule(wrong: Given = wrong) -> Rule:
-            rows = _table(wrong)
-            return given.rule(accept=rows, recover=rows, bonus=rows)
-
-        yield name, rule
+        for part, places in PARTS.items() if not isinstance(name, Rare) else [("", ALL_PLACES)]:
+            yield InPart(f"of {part}: {name}") if part else name, lambda wrong=wrong, places=places: given.rule(
+                **dict.fromkeys(places, table(wrong)))
 
 
 def _without_draft(rows: np.ndarray, _: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Callable
 import numpy as np
 
 from .._core import Error
-from .hypotheses import ELEMENTS, log_of
+from .hypotheses import ELEMENTS, log_of, shortfall
 from .verify_sweep import Steps
 
 
@@ -37,6 +37,20 @@ class Rule:
     adds_up: bool = False  # p, over the places
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class OfSteps:
+    """Log probabilities of steps [n] that a rule gives, and how well it fits them; the rule is made when it is tried."""
+
+    told: Told
+    rule: Callable[[], Rule]
+
+    def __call__(self) -> np.ndarray:
+        return self.told(self.rule())
+
+    def misfit(self, here: np.ndarray) -> float:
+        return self.told.misfit(self.rule(), here)
+
+
 class Told:
     """Log probabilities of steps under rules."""
 
@@ -58,23 +72,12 @@ class Told:
         self.of_call = (before - before[everything // batch * batch])[:, None] + self.place  # index of a draft among its call's
 
     def __call__(self, rule: Rule) -> np.ndarray:
-        x = self.x & ((1 << rule.bits_of_ids) - 1)
-        q_row = np.concatenate([self.steps.row[:self.batch], self.steps.row[:-self.batch]]) if rule.q_of_last_call else self.steps.row
-        later = np.where(np.roll(self.is_draft, -1, axis=1), np.roll(x, -1, axis=1), x)
-        p = rule.accept[self.steps.row, later if rule.next_token == "p" else x]
-        q = rule.q[q_row, later if rule.next_token == "q" else x]
-        p = np.cumsum(p, axis=1) if rule.adds_up else p
-        chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
-        chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
-        if rule.period:  # a coin that was below the chances of the drafts so many before it
-            bound = np.ones(chance.shape)
-            for i in range(rule.period, chance.shape[1]):
-                bound[:, i] = np.minimum(bound[:, i - rule.period], chance[:, i - rule.period])
-            chance = np.minimum(chance, bound) / np.maximum(bound, 1e-30)
+        chance = self._chance(rule)
         log_p = (np.where(self.stood, log_of(chance, self.size), 0.0) +
                  np.where(self.fell, log_of(1.0 - chance, self.size), 0.0)).sum(axis=1)
-        by_pairs = rule.of_draft or rule.q_of_last_call or rule.p_place is not None or rule.q_place is not None
-        recovered = self._of_pairs(rule, q_row) if by_pairs else self._of_rows(rule)
+        left, empty, of = self._residuals(rule)
+        total = left.sum(axis=1)[of]
+        recovered = np.where(total > 1e-12, left[of, self.token] / np.maximum(total, 1e-30), empty[of, self.token])
         bonus = rule.bonus[self.row, self.token]
         if rule.bonus_has_coin:  # it lies below the chance of the last draft
             if rule.bonus.size > ELEMENTS:
@@ -86,33 +89,66 @@ class Told:
         drawn = np.where(self.is_bonus, bonus, recovered)
         return log_p + log_of(drawn, self.size)
 
+    def misfit(self, rule: Rule, here: np.ndarray) -> float:
+        """Standard deviations by which the log likelihood of the steps `here` [n] is below what the rule expects, given the drafts."""
+        if rule.bonus_has_coin:
+            return 0.0
+        chance = self._chance(rule)
+        stands, falls = log_of(chance, self.size), log_of(1.0 - chance, self.size)
+        judged = (self.stood | self.fell) & here[:, None]
+        short = np.where(judged, chance * stands + (1.0 - chance) * falls - np.where(self.stood, stands, falls), 0.0).sum()
+        variance = np.where(judged, chance * (1.0 - chance) * (stands - falls) ** 2, 0.0).sum()
+        left, empty, of = self._residuals(rule)
+        total = left.sum(axis=1, keepdims=True)
+        recovered = np.where(total > 1e-12, left / np.maximum(total, 1e-30), empty)
+        for table, row, drawn in ((recovered, of, here & ~self.is_bonus), (rule.bonus, self.row, here & self.is_bonus)):
+            below, spread = shortfall(table, row[drawn], self.token[drawn])
+            short, variance = short + below, variance + spread
+        return float(short / np.sqrt(max(variance, 1.0)))
+
+    def _chance(self, rule: Rule) -> np.ndarray:
+        """[n, K + 1]: of each draft that is judged, that it stands."""
+        x = self.x & ((1 << rule.bits_of_ids) - 1)
+        later = np.where(np.roll(self.is_draft, -1, axis=1), np.roll(x, -1, axis=1), x)
+        p = rule.accept[self.steps.row, later if rule.next_token == "p" else x]
+        q = rule.q[self._q_row(rule), later if rule.next_token == "q" else x]
+        p = np.cumsum(p, axis=1) if rule.adds_up else p
+        chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
+        chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
+        if rule.period:  # a coin that was below the chances of the drafts so many before it
+            bound = np.ones(chance.shape)
+            for i in range(rule.period, chance.shape[1]):
+                bound[:, i] = np.minimum(bound[:, i - rule.period], chance[:, i - rule.period])
+            chance = np.minimum(chance, bound) / np.maximum(bound, 1e-30)
+        return chance
+
+    def _q_row(self, rule: Rule) -> np.ndarray:
+        row = self.steps.row
+        return np.concatenate([row[:self.batch], row[:-self.batch]]) if rule.q_of_last_call else row
+
     def with_bonus_of(self, row: np.ndarray) -> Told:
         """The same with other rows [n] of bonus tokens."""
         other = copy.copy(self)
         other.row = np.where(self.is_bonus, row, self.row)
         return other
 
-    def _of_rows(self, rule: Rule) -> np.ndarray:
-        left = rule.residual(rule.recover, rule.q, self.x)
-        total = left.sum(axis=1)
-        here = left[self.row, self.token] / np.maximum(total, 1e-30)[self.row]
-        return np.where(total[self.row] > 1e-12, here, rule.recover[self.row, self.token])
-
-    def _of_pairs(self, rule: Rule, q_row: np.ndarray) -> np.ndarray:
-        """Of rows with the draft that fell, each once."""
+    def _residuals(self, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights [R, V] of recovered tokens; what they are drawn from where those are all 0, [R, V]; which of them each step has, [n]."""
+        if not (rule.of_draft or rule.q_of_last_call or rule.p_place is not None or rule.q_place is not None):
+            return rule.residual(rule.recover, rule.q, self.x), rule.recover, self.row
+        # Of rows with the draft that fell, each once.
         fallen = np.flatnonzero(~self.is_bonus)
         last = self.last[fallen]
         lens = self.steps.lens[fallen]
         p_last, q_last = (last if place is None else np.clip(place(last, lens), 0, lens) for place in (rule.p_place, rule.q_place))
         if rule.q_place is not None:
             q_last = np.minimum(q_last, lens - 1)
-        keys, of = np.unique(np.stack([self.steps.row[fallen, p_last], q_row[fallen, q_last], self.x[fallen, last]]), axis=1,
+        keys, of = np.unique(np.stack([self.steps.row[fallen, p_last], self._q_row(rule)[fallen, q_last], self.x[fallen, last]]), axis=1,
                              return_inverse=True)
         if keys.shape[1] * self.size > 4 * ELEMENTS:
             raise Error("too many drafts")
-        left = rule.residual(rule.recover[keys[0]], rule.q[keys[1]], keys[2])
-        total = left.sum(axis=1, keepdims=True)
-        left = np.where(total > 1e-12, left / np.maximum(total, 1e-30), rule.recover[keys[0]])
-        out = np.zeros(len(self.row))
-        out[fallen] = left[of.ravel(), self.token[fallen]]
-        return out
+        if not len(fallen):
+            return rule.recover, rule.recover, self.row
+        step = np.zeros(len(self.row), np.int64)
+        step[fallen] = of.ravel()
+        return rule.residual(rule.recover[keys[0]], rule.q[keys[1]], keys[2]), rule.recover[keys[0]], step

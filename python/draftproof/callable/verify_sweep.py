@@ -387,7 +387,7 @@ def repeated(row: Sequence[float], count: int) -> np.ndarray:
         return np.tile(np.log(np.asarray(row)), (count, 1)).astype(np.float32)
 
 
-def verify_sweep(profile: str = "quick", with_min_p: bool = False) -> list[StepsEntry]:
+def verify_sweep(with_min_p: bool = False) -> list[StepsEntry]:
     """The entries, those that name one feature first."""
     maker = Maker(with_min_p)
     _residuals(maker)
@@ -397,7 +397,7 @@ def verify_sweep(profile: str = "quick", with_min_p: bool = False) -> list[Steps
     _drafts(maker)
     _random_numbers(maker)
     _batches(maker)
-    _vocabularies(maker, profile)
+    _vocabularies(maker)
     for batch in (2048, 4096):
         maker.add(f"batch of {batch}", batch, _several(maker, batch), [i % 2 for i in range(batch)], close=0.8)
     return maker.entries
@@ -574,7 +574,7 @@ def _batches(maker: Maker) -> None:
         maker.add(f"batch of {batch}", max(batch, 64), _several(maker, batch), lens, close=0.8)
 
 
-def _vocabularies(maker: Maker, profile: str) -> None:
+def _vocabularies(maker: Maker) -> None:
     for size in (2, 3, 7, 33, 50, 64, 100, 255, 257, 1000, 1023, 1025, 4097, 8193, 32_000, 50_257, 65_535, 65_537, 131_073, 151_936,
                  262_144):
         if size > 60_000 or size < 8:
@@ -593,8 +593,4 @@ def _vocabularies(maker: Maker, profile: str) -> None:
 
 def sweep(name: str, with_min_p: bool = False) -> StepsCase:
     """The case of this name: what the code of a failure calls."""
-    for profile in ("quick", "full"):
-        for entry in verify_sweep(profile, with_min_p):
-            if entry.name == name:
-                return entry.make()
-    raise KeyError(name)
+    return {entry.name: entry for entry in verify_sweep(with_min_p)}[name].make()

@@ -195,6 +195,12 @@ TEST_CASE("audit without a file or with useless options is one line and exit cod
                                       {"--ties", "exact_k"}})
     fails({"--self-test", "5", option, value}, std::string(option) + ": has no use with --self-test");
   fails({"--self-test", "5", "--no-row-check"}, "--no-row-check: has no use with --self-test");
+  fails({"--profile", "quick"}, "--profile: has no use without --self-test");
+  fails({"--self-test", "--profile", "quickly"}, "--profile is 'quickly'; expected quick or full or soak");
+  fails({"--self-test", "--kind", "filter"}, "--kind: has no use without --profile");
+  fails({"--self-test", "--fault", "sound"}, "--fault: has no use without --profile");
+  fails({"--self-test", "--profile", "quick", "--seed", "1"}, "--seed: has no use with --profile");
+  fails({"--self-test", "--profile", "quick", "--table", "t.csv"}, "--table: has no use with --profile");
   for (const auto& [option, value] : {std::pair("--verifier", "chain"),
                                       {"--filter-order", "joint"},
                                       {"--ties", "exact_k"},

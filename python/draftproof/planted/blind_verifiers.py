@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from blind_samplers import without_filters
-from faults import Sampler, Verifier, bfloat16, hashed, uniform
+from .blind_samplers import without_filters
+from .faults import Sampler, Verifier, bfloat16, hashed, uniform
 
 
 class Stepped(Verifier):

@@ -7,7 +7,7 @@ import copy
 
 import numpy as np
 
-from faults import Sampler, Verifier, uniform
+from .faults import Sampler, Verifier, uniform
 
 
 class Constrained(Verifier):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from faults import Filter, Sampler, bfloat16, hashed, set_where, uniform, with_parameters
+from .faults import Filter, Sampler, bfloat16, hashed, set_where, uniform, with_parameters
 
 
 class Ordered(Sampler):
