@@ -16,9 +16,9 @@ struct PlantedArguments {
   int processes = 1;
 };
 
-// Prints a line for each audit as it ends, or one document; the context's exit code is `finding` where a sound callable is
-// accused or a fault missed that is meant to be found. Errors (usage): no interpreter imports the module, or it does not know
-// an argument.
+// Prints a line for each audit as it ends, or one document; the context's exit code is `finding` where a sound callable
+// is accused or a fault missed that is meant to be found. Errors (usage): no interpreter imports the module, or it does
+// not know an argument.
 void answer_planted(const PlantedArguments& arguments, bool json, ProgramContext& context);
 
 }  // namespace draftproof
