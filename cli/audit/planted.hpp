@@ -1,4 +1,4 @@
-// `draftproof audit --self-test --profile NAME`: what that profile of the Python module's audit_callable finds of planted
+// `draftproof audit --self-test --profile NAME`: what that profile of audit_callable, of the Python module, finds of planted
 // faults (python/draftproof/planted).
 #pragma once
 
