@@ -1,5 +1,5 @@
-// `draftproof audit --self-test --profile NAME`: what that profile of audit_callable, of the Python module, finds of planted
-// faults (python/draftproof/planted).
+// `draftproof audit --self-test --profile NAME`: what that profile of audit_callable, of the Python module, finds of
+// planted faults (python/draftproof/planted).
 #pragma once
 
 #include <string>
