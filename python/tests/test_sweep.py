@@ -216,8 +216,8 @@ def test_a_rule_fits_the_steps_that_it_made_and_no_others():
     rules, everything = dict(account.rules()), np.ones(len(account.sound), bool)
     assert abs(rules["drafts of q below 0.4 are dropped, and their place is drawn from p"].misfit(everything)) < 4.0
     for other in ("q is taken for 1", "residuals are of the first row"):
-        assert rules[other].misfit(everything) > 2.0 * hypotheses.MISFIT
-    assert account.misfit(everything) > 2.0 * hypotheses.MISFIT and account.misfit(~everything) == 0.0
+        assert rules[other].misfit(everything) > hypotheses.NEAREST
+    assert account.misfit(everything) > hypotheses.NEAREST and account.misfit(~everything) == 0.0
 
 
 def test_a_race_whose_numbers_are_too_large_has_the_distribution_that_draws_of_it_have():

@@ -80,6 +80,11 @@ def size_of(case: Any) -> int:
     return int((case.target if isinstance(case, StepsCase) else case.logits).size)
 
 
+def _is_bare(case: Any) -> bool:
+    """Has its drafts no probabilities?"""
+    return isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None)
+
+
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
                  seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None,
@@ -103,8 +108,7 @@ class Auditor:
 
     def _taken(self, case: Any) -> Any:
         """What of a case the callable takes; None if nothing."""
-        without = (isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None)) or (
-            isinstance(case, VerifyCase) and case.drafter is None)
+        without = _is_bare(case) or (isinstance(case, VerifyCase) and case.drafter is None)
         taken = None if without and not self.one_hot else within(case, self.ranges)
         self.left_out += taken is not case
         return taken
@@ -269,8 +273,9 @@ class Auditor:
         later = [entry for entry in following[SUSPECT_NEXT:] if not entry.has_rng]
         later = [later[i] for i in np.unique(np.linspace(0, len(later) - 1, SUSPECT_LATER).astype(int))] if later else []
         chosen = [*following[:SUSPECT_NEXT], *later]
-        if isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None):
+        if _is_bare(case):
             chosen = [*[entry for entry in following if entry.is_bare][:SUSPECT_NEXT], *chosen]
+            yield from [run for run in self.seen if _is_bare(run.case)][:-SUSPECT_LATER - 1:-1]
         for entry in chosen:
             trial = self._trial(entry, 1.0, 0)
             if trial is None or size_of(trial.case) > SUSPECT_ELEMENTS // 4:

@@ -62,8 +62,8 @@ BY_CHANCE = 3.4
 NEARLY = -4.9
 #: Draws of a rule that is wrong repeat each other too: shared random numbers must explain so many times more than any rule.
 REPEATS = 1.5
-#: Standard deviations by which a rule that is named, and a rare one that is to be, may fall short of what it expects of itself.
-MISFIT = 8.0
+#: Standard deviations by which a rare rule may fall short of what it expects of itself; beyond how many a rule is only the nearest.
+MISFIT, NEAREST = 8.0, 16.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
 WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
 #: (below, above) which a parameter may have a way of its own.
@@ -246,7 +246,7 @@ def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
             chosen = candidate
         elif len(words) < AS_WELL and candidate.regime == regime and candidate.words not in words and abs(nats - best) < 1e-9 * abs(best):
             words.append(candidate.words)
-    if words and chosen.misfit() > MISFIT:
+    if words and chosen is not None and chosen.misfit() > NEAREST:
         words[0] = f"nearest known rule: {words[0]}"
     return ", or ".join(words)
 

@@ -589,6 +589,9 @@ def _vocabularies(maker: Maker) -> None:
                   [1] * batch, vocab_size=size, close=0.7, few=few)
         maker.add(f"V = {size}", 8 * batch if size > 60_000 else 32 * batch, [PLAIN] * batch, [2] * batch if size < 60_000 else [1] * batch,
                   vocab_size=size, close=0.7, few=min(few, size))
+    few_ids = np.zeros(131_072)  # the draft's id has no chance in its low 16 bits, another one in its low 15
+    few_ids[[105_536, 105_537, 7232]] = [0.6, 0.3, 0.1]
+    maker.add("a draft beyond 65,536 tokens", 64, [PLAIN] * 2, [1] * 2, lambda: (repeated(few_ids, 4), None), vocab_size=131_072, fixed=105_536)
 
 
 def sweep(name: str, with_min_p: bool = False) -> StepsCase:
