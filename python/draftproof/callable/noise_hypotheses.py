@@ -147,9 +147,9 @@ def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
 
 
 def of_period(p: np.ndarray, period: int) -> np.ndarray:
-    """A race: of tokens with one random number the likeliest wins."""
+    """A race: of tokens with one random number the likeliest wins, of equal ones the first."""
     folded = np.concatenate([p, np.zeros((len(p), -p.shape[1] % period), p.dtype)], axis=1).reshape(len(p), -1, period)
-    wins = (folded == folded.max(axis=1, keepdims=True)).reshape(len(p), -1)[:, :p.shape[1]]
+    wins = (np.arange(folded.shape[1])[None, :, None] == folded.argmax(axis=1)[:, None, :]).reshape(len(p), -1)[:, :p.shape[1]]
     return divided(np.where(wins, p, 0.0))
 
 

@@ -292,6 +292,7 @@ def _wrong_rules(given: _Rows) -> Rulings:
             yield Rare(f"of q its {most} largest are known, the others are 0"), lambda most=most: rule(
                 q=np.where(q >= -np.partition(-q, most - 1, axis=1)[:, most - 1:most], q, 0.0))
     yield "p adds up over the places of a request", lambda: rule(adds_up=True)
+    yield "drafts are accepted with the product of p / q up to their place", lambda: rule(multiplies=True)
     yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
     if bare and any((given.params[name] != value).any() for name, value in bare.items()):
         yield "q is filtered as the target is", lambda: rule(q=_filtered(q, given.params, given.is_bonus))

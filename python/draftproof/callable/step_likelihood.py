@@ -35,6 +35,7 @@ class Rule:
     q_of_last_call: bool = False
     next_token: str = ""  # "p" or "q": it is looked up for the next draft
     adds_up: bool = False  # p, over the places
+    multiplies: bool = False  # what drafts are accepted with, over the places
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,6 +116,8 @@ class Told:
         p = np.cumsum(p, axis=1) if rule.adds_up else p
         chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
         chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
+        if rule.multiplies:
+            chance = np.cumprod(np.where(self.is_draft, chance, 1.0), axis=1)
         if rule.period:  # a coin that was below the chances of the drafts so many before it
             bound = np.ones(chance.shape)
             for i in range(rule.period, chance.shape[1]):

@@ -360,13 +360,13 @@ class Maker:
 
     def add(self, name: str, n: int, requests: Sequence[dict[str, float]], lens: Sequence[int],
             make: Callable[[], tuple[np.ndarray, np.ndarray | None]] | None = None, *, vocab_size: int = 48, close: float = 0.6,
-            few: int = 6, seeds: str = "consecutive", one_hot: bool = False, fixed: int | None = None) -> None:
+            few: int = 6, seeds: str = "consecutive", one_hot: bool = False, fixed: int | Sequence[int] | None = None) -> None:
         def built() -> StepsCase:
             target, drafts = make() if make else rows_of(requests, lens, vocab_size, len(name), close, few)
             params = params_of(len(requests), **{key: [request.get(key, OFF[key]) for request in requests]
                                                  for key in OFF if key != "min_p" or self.with_min_p})
             return StepsCase(name, target, drafts, np.asarray(lens, np.int64), params, f"sweep({name!r}, {self.with_min_p})", seeds=seeds,
-                             one_hot=one_hot, fixed=None if fixed is None else np.full(sum(lens), fixed), n_max=n)
+                             one_hot=one_hot, fixed=None if fixed is None else np.resize(fixed, sum(lens)), n_max=n)
         self.entries.append(StepsEntry(name, n, built, is_bare=one_hot or fixed is not None))
 
 
@@ -451,6 +451,12 @@ def _residuals(maker: Maker) -> None:
     for name, close in (("drafts of which few are accepted", 0.15), ("drafts of which most are accepted", 0.97)):
         maker.add(name, 1024, [PLAIN] * 32, [3] * 32, close=close)
     maker.add("drafts without probabilities", 512, [PLAIN] * 32, [2] * 32, one_hot=True)
+    maker.add("filters that keep 0.6 of a row", 4096, [{"top_k": 2}, {"top_p": 0.55}] * 32, [1] * 64,
+              lambda: (repeated([0.4, 0.2, 0.15, 0.14, 0.11], 128), np.tile(np.float32([0.3, 0.7, 0.0, 0.0, 0.0]), (64, 1))), vocab_size=5)
+    # What is drafted at one place is likely at the others.
+    row_of_place = np.log([[0.7, 0.1, 0.1, 0.06, 0.04], [0.3, 0.5, 0.1, 0.06, 0.04], [0.25, 0.3, 0.35, 0.06, 0.04], [0.4, 0.3, 0.2, 0.06, 0.04]])
+    maker.add("drafts without probabilities that differ from place to place", 512, [PLAIN] * 32, [3] * 32,
+              lambda: (np.tile(row_of_place, (32, 1)).astype(np.float32), None), vocab_size=5, fixed=(0, 1, 2))
 
 
 def _parameters(maker: Maker) -> None:
@@ -552,6 +558,8 @@ def _random_numbers(maker: Maker) -> None:
         maker.add(f"bonus tokens of flat rows, seeds: {kind}", 512, [PLAIN] * 256, [0] * 256, flat(0, 256, 512), vocab_size=512, seeds=kind)
         maker.add(f"coins and recovered tokens, seeds: {kind}", 4096 if kind == "consecutive" else 1024, [PLAIN] * 256, [1] * 256,
                   lambda: (repeated([0.5] + [0.5 / 64] * 64, 512), None), vocab_size=65, seeds=kind, fixed=0)
+    for batch in (129, 513, 1025):
+        maker.add(f"bonus tokens of flat rows in batches of {batch}", 2 * batch, [PLAIN] * batch, [0] * batch, flat(0, batch, 128), vocab_size=128)
     maker.add("coins of 64 requests in 64 calls", 4096, [PLAIN] * 64, [1] * 64,
               lambda: (repeated([0.5] + [0.5 / 64] * 64, 128), None), vocab_size=65, fixed=0)
     maker.add("coins of 24 ragged requests in 64 calls", 1536, [PLAIN] * 24, [1, 2, 4] * 8,
