@@ -145,7 +145,7 @@ def _whole_bucket(bits: int) -> Callable[[np.ndarray, Params], np.ndarray]:
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         raw = np.ascontiguousarray(logits, np.float32).view(np.uint32)
-        bucket = np.where(raw >> 31 == 1, ~raw, raw | np.uint32(1 << 31)) >> (32 - bits)
+        bucket = np.where(raw >> 31 == 1, ~raw, raw | np.uint32(1 << 31)) >> (32 - bits)  # in the numbers' order
         k = np.where(params["top_k"] > 0, np.minimum(params["top_k"], logits.shape[1]), logits.shape[1])
         cut = np.take_along_axis(np.sort(bucket, axis=1)[:, ::-1], k[:, None] - 1, axis=1)
         rest = {**params, "top_k": np.zeros_like(params["top_k"])}
@@ -345,7 +345,8 @@ def _padded(to: int) -> Callable[[np.ndarray, Params], np.ndarray]:
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         size = logits.shape[1]
-        p = sound(np.concatenate([logits, np.zeros((len(logits), -size % to), np.float32)], axis=1), params)
+        padded = np.concatenate([logits, np.zeros((len(logits), -size % to), np.float32)], axis=1)
+        p = _sampling.process_rows(padded, params, filter_order=FILTER_ORDER.get()).probabilities  # of equal logits top-k takes the first
         out = p[:, :size].copy()
         out[:, -1] += p[:, size:].sum(axis=1)
         return out

@@ -61,7 +61,7 @@ BY_CHANCE = 3.4
 #: Nats from which on other cases may make up what a hypothesis lacks: less than what it costs.
 NEARLY = -4.9
 #: Draws of a rule that is wrong repeat each other too: shared random numbers must explain so many times more than any rule.
-REPEATS = 1.5
+REPEATS = 1.1
 #: Standard deviations by which a rare rule may fall short of what it expects of itself; beyond how many a rule is only the nearest.
 MISFIT, NEAREST = 8.0, 16.0
 #: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.

@@ -1,10 +1,10 @@
 """All planted faults by kind and name."""
 
-from . import blind_samplers, blind_verifiers, constrained, faults, fourth_samplers, fourth_verifiers
+from . import blind_samplers, blind_verifiers, constrained, faults, later_samplers, later_verifiers
 
 FAULTS = {**{kind: dict(every) for kind, every in faults.FAULTS.items()},
           "constrained": {name: fault for name, (fault, _) in constrained.FAULTS.items()}}
-for _kind, _name, _fault, _ in (*blind_samplers.TABLE, *blind_verifiers.TABLE, *fourth_samplers.TABLE, *fourth_verifiers.TABLE):
+for _kind, _name, _fault, _ in (*blind_samplers.TABLE, *blind_verifiers.TABLE, *later_samplers.TABLE, *later_verifiers.TABLE):
     assert _name not in FAULTS[_kind], f"two faults are called {_name!r}"
     FAULTS[_kind][_name] = _fault
 SOUND = {**faults.SOUND, "constrained": constrained.Constrained}

@@ -1,11 +1,11 @@
-"""The fourth set of faults of samplers and filters that were written without knowledge of the cases, the rules and the earlier faults."""
+"""Faults of samplers and filters that were written without knowledge of the cases, the rules and the earlier faults: the fourth set, and what is new in the fifth."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .blind_samplers import Ordered
-from .faults import Filter, Sampler, hashed, set_where, uniform
+from .faults import Filter, Sampler, hashed, set_where, shifted, uniform
 
 
 def copied(params):
@@ -362,6 +362,137 @@ class FilterTopKByte(Filter):
         return params
 
 
+# Of the fifth set: what no earlier one has.
+
+def tiled(x, size, fill):
+    """[B, V] -> [B, tiles, size], the tail filled."""
+    rows, vocab = x.shape
+    tiles = -(-vocab // size)
+    out = np.full((rows, tiles * size), fill, x.dtype)
+    out[:, :vocab] = x
+    return out.reshape(rows, tiles, size)
+
+
+class ChunkParameters(Sampler):
+    def parameters(self, params):
+        rows = np.arange(len(params["temperature"]))
+        return shifted(copied(params), rows, rows % 256)
+
+
+class StaleParameters(Sampler):
+    uploaded = None
+
+    def parameters(self, params):
+        key = np.asarray(params["temperature"]).tobytes()
+        if self.uploaded is None or self.uploaded[0] != key or set(self.uploaded[1]) != set(params):
+            self.uploaded = (key, copied(params))
+        return copied(self.uploaded[1])
+
+
+class WrongUnpermute(Sampler):
+    def __call__(self, logits, params, seeds):
+        params = copied(params)
+        kind = (params["top_k"] > 0) * 1 + (params["top_p"] < 1.0) * 2
+        kind[params["temperature"] == 0.0] = -1
+        order = np.argsort(kind, kind="stable")
+        sampled = super().__call__(np.asarray(logits)[order], shifted(params, None, order), np.asarray(seeds)[order])
+        return sampled[order]
+
+
+class WrappedUniforms(Sampler):
+    def uniforms(self, seeds, count):
+        return uniform(np.asarray(seeds)[np.arange(count) % 1024], 1)
+
+
+class UnmixedLcg(Sampler):
+    def uniforms(self, seeds, count):
+        low = np.uint64(2 ** 48 - 1)
+        with np.errstate(over="ignore"):
+            state = ((np.asarray(seeds, np.uint64) ^ np.uint64(0x5DEECE66D)) * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & low
+        return (state >> np.uint64(16)).astype(np.float64) * 2.0 ** -32
+
+
+class OnlineSumNotRescaled(Sampler):
+    def tokens(self, p, u):
+        tiles = tiled(p, 1024, 0.0)
+        running = np.maximum.accumulate(tiles.max(axis=2), axis=1)
+        factor = running[:, -1:] / np.where(running > 0.0, running, 1.0)
+        with np.errstate(over="ignore"):
+            wrong = np.minimum((tiles.sum(axis=2) * factor).sum(axis=1), 1e30)
+        total = np.cumsum(p, axis=1)
+        at = (total <= (u * np.maximum(wrong, total[:, -1]))[:, None]).sum(axis=1)
+        same = wrong <= total[:, -1] * (1.0 + 1e-9)
+        exact = super().tokens(p, u) if same.any() else at
+        last = p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)
+        return np.where(same, exact, np.minimum(at, last)).astype(np.int32)
+
+
+class LastKeptUnreachable(Sampler):
+    def probabilities(self, x, params):
+        p = super().probabilities(x, params)
+        if not self.filters(params):
+            return p
+        order = np.argsort(-p, axis=1, kind="stable")
+        count = (p > 0.0).sum(axis=1)
+        rows = np.flatnonzero(count > 1)
+        last, before = order[rows, count[rows] - 1], order[rows, count[rows] - 2]
+        p[rows, before] += p[rows, last]
+        p[rows, last] = 0.0
+        return p
+
+
+class MaskedTileEnds(Sampler):
+    def probabilities(self, x, params):
+        live = tiled(x, 1024, -np.inf).max(axis=2) > -np.inf
+        begun = np.logical_or.accumulate(live, axis=1)
+        ended = np.logical_or.accumulate(begun & ~live, axis=1)
+        if ended.any():
+            x = np.where(np.repeat(ended, 1024, axis=1)[:, :x.shape[1]], -np.inf, x).astype(x.dtype)
+        return super().probabilities(x, params)
+
+
+class CoarseRadixTopK(Filter):
+    def probabilities(self, x, params):
+        k = np.asarray(params["top_k"])
+        rows = np.flatnonzero((k > 0) & (k < x.shape[1]) & (np.asarray(params["temperature"]) > 0.0))
+        if len(rows):
+            with np.errstate(over="ignore"):
+                bits = x[rows].astype(np.float16).view(np.uint16)
+            key = np.where(bits & 0x8000, ~bits, bits | np.uint16(0x8000)).astype(np.uint16) >> np.uint16(5)
+            order = np.argsort(-key.astype(np.int32), axis=1, kind="stable")
+            keep = np.zeros(key.shape, bool)
+            np.put_along_axis(keep, order, np.arange(x.shape[1])[None, :] < k[rows, None], axis=1)
+            lost = ~(keep & (x[rows] > -np.inf)).any(axis=1)
+            keep[lost] = True
+            x = x.copy()
+            x[rows] = np.where(keep, x[rows], -np.inf)
+        return super().probabilities(x, params)
+
+
+class EightOfTile(Filter):
+    def probabilities(self, x, params):
+        k = np.asarray(params["top_k"])
+        rows = np.flatnonzero((k > 0) & (k < x.shape[1]))
+        if len(rows) and x.shape[1] > 1024:
+            tiles = tiled(x[rows], 1024, -np.inf)
+            least = np.partition(tiles, 1024 - 8, axis=2)[:, :, 1024 - 8]
+            best = np.where(tiles >= least[:, :, None], tiles, -np.inf).reshape(len(rows), -1)
+            x = x.copy()
+            x[rows] = best[:, :x.shape[1]]
+        return super().probabilities(x, params)
+
+
+class MinPLogBase(Filter):
+    def kept(self, ranked, params):
+        rest = {name: value for name, value in params.items() if name != "min_p"}
+        keep = super().kept(ranked, rest)
+        if "min_p" not in params:
+            return keep
+        with np.errstate(divide="ignore"):
+            least = np.log(np.asarray(params["min_p"], np.float64))
+        return keep & (ranked * np.log2(np.e) >= least[:, None])
+
+
 TABLE = (
     ("sample", "top_p is that of the first call with this batch size", GraphTopP,
      "A CUDA graph captured per batch size holds the address of the top_p tensor of its capture. Acts from the second call of "
@@ -449,4 +580,35 @@ TABLE = (
      "filter, in rows with a temperature other than 1."),
     ("filter", "top_k is kept in a byte", FilterTopKByte,
      "The packed parameter block stores k as uint8: 256 is off, 300 is 44. Acts with top_k of 256 and more."),
+    ("sample", "rows past the first chunk of 256 read the parameters of the first chunk", ChunkParameters,
+     "To save memory the batch is sampled in chunks of 256 rows; the logits are sliced and the parameter tensors are not. "
+     "Acts when B > 256 and parameters differ between rows 256 apart."),
+    ("sample", "filter parameters are uploaded again only when a temperature changed", StaleParameters,
+     "The cache of device parameters is keyed on the temperatures alone, so that a new batch with equal temperatures runs "
+     "with the last batch's top_k, top_p and min_p. Acts from the second call of one sampler."),
+    ("sample", "rows sorted by path are put back by the permutation and not by its inverse", WrongUnpermute,
+     "Rows are grouped (greedy, plain, top-k, top-p) for specialised kernels, and the tokens are put back with order instead of "
+     "argsort(order). Acts in batches that mix the groups so that the permutation is not its own inverse."),
+    ("sample", "rows 1024 apart share their random number", WrappedUniforms,
+     "The buffer of random numbers has 1024 places, indexed by row % 1024. Acts for B > 1024: rows b and b + 1024 are dependent."),
+    ("sample", "neighbouring seeds give almost the same first random number", UnmixedLcg,
+     "The generator is a 48-bit LCG whose first output is used without mixing the seed; seeds one apart give numbers 9e-5 apart. "
+     "Acts where requests or steps are seeded base + i."),
+    ("sample", "the online softmax does not rescale its sum when the maximum grows", OnlineSumNotRescaled,
+     "Tile sums are added under the maximum known then, the later pass uses the final one; the total is too large and the draws past the end "
+     "fall on the last token. Acts for V > 1024 when the largest logit is not in the first tile."),
+    ("sample", "the search over the sorted tokens never ends on the last kept one", LastKeptUnreachable,
+     "The binary search of the prefix sums has its upper bound one too low, so the least of the kept tokens gives its mass to the one before. "
+     "Acts in filtered batches with few tokens kept (top_k = 2 to 20)."),
+    ("sample", "a wholly masked tile ends the walk over the vocabulary", MaskedTileEnds,
+     "A tile of 1024 with maximum -inf is taken for the padding at the end once something was found, and the loop leaves. Acts for V > 1024 under masks "
+     "of a grammar or of allowed tokens that empty a tile in the middle."),
+    ("filter", "radix top-k stops after the first digit of 11 bits", CoarseRadixTopK,
+     "The places left in the bucket at the cut are filled by index, not by value, as the later digits are skipped. Acts when more tokens share the bucket "
+     "(about 3 percent of the logit wide) than places are left."),
+    ("filter", "every tile of 1024 hands at most 8 candidates to the top-k merge", EightOfTile,
+     "The first stage of a two-stage top-k has a fixed list of 8 per block whatever k is. Acts for V > 1024 and top_k > 8 when more than 8 of the best tokens "
+     "lie in a tile."),
+    ("filter", "min-p compares base-2 logits with a natural logarithm", MinPLogBase,
+     "Logits were multiplied by log2(e) for exp2, the threshold is ln(min_p): min_p acts as min_p ** 0.69. Acts for min_p between 0 and 1."),
 )

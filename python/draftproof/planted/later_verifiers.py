@@ -1,4 +1,4 @@
-"""The fourth set of faults of verifiers that were written without knowledge of the cases, the rules and the earlier faults."""
+"""Faults of verifiers that were written without knowledge of the cases, the rules and the earlier faults: the fourth set, and what is new in the fifth."""
 
 from __future__ import annotations
 
@@ -313,6 +313,56 @@ class UniformsInBfloat16(Slotted):
         return np.floor(super().draw_coin(seed, b, i) * 256.0) / 256.0
 
 
+# Of the fifth set: what no earlier one has.
+
+class ParametersLeftSearch(Stepped):
+    def of_rows(self, params, of_row, lens):
+        of_row = np.searchsorted(np.cumsum(lens + 1), np.arange(len(of_row)), side="left")
+        return super().of_rows(params, of_row, lens)
+
+
+class NgramExcludesFirst(Stepped):
+    def recovered(self, i, token, x, p, q, seed, b):
+        if not self.ngram:
+            return super().recovered(i, token, x, p, q, seed, b)
+        left = p[i].copy()
+        left[x[0]] = 0.0
+        return [self.draw(left if left.sum() > 0.0 else p[i], seed, b, i)]
+
+
+class MaskOf32Bits(Stepped):
+    def verify(self, x, p, q, seed, b):
+        mask = 0
+        for i, token in enumerate(x):
+            mask |= int(bool(self.accepted(i, token, p, q, self.coin(seed, b, i), b))) << (i & 31)
+        for i, token in enumerate(x):
+            if not mask >> (i & 31) & 1:
+                return [*map(int, x[:i]), *self.recovered(i, token, x, p, q, seed, b)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class NoiseOf256Rows(Stepped):
+    def prepared_seeds(self, seeds):
+        return seeds[np.arange(len(seeds)) % 256]
+
+
+class EmptyReadsNextRow(Stepped):
+    def first_rows(self):
+        firsts = super().first_rows()
+        return np.where(self.lens == 0, np.minimum(firsts + 1, len(self.p) - 1), firsts)
+
+
+class ProductOfRatios(Stepped):
+    def verify(self, x, p, q, seed, b):
+        self.product = 1.0
+        return super().verify(x, p, q, seed, b)
+
+    def accepted(self, i, token, p, q, u, b):
+        mine = q[i][token]
+        self.product *= min(1.0, p[i][token] / mine) if mine > 0.0 else float(p[i][token] > 0.0)
+        return u < self.product
+
+
 TABLE = (
     ("verify", "the zero put at an n-gram draft for its recovered token is still in the target row when the draft is tested", ZeroLeftInTarget,
      "vLLM's recovered-token kernel zeroes the draft's target probability and restores it; here it is not restored. Acts on one-hot drafts of random requests: no draft is ever accepted."),
@@ -370,4 +420,22 @@ TABLE = (
      "Seeds pass through a 32-bit integer on their way to the kernel. Acts where seeds differ only above bit 32, as when call or request number is put in the high half: identical random numbers."),
     ("verify", "uniform numbers are made in bfloat16", UniformsInBfloat16,
      "rand_like(probs) in the model's dtype has 256 levels. Acts on recovered and bonus draws: at most 256 tokens can be drawn from a row, so flat rows and V of a hundred and more are far off."),
+    ("verify", "the first row of every request has the previous request's sampling parameters", ParametersLeftSearch,
+     "The expansion of parameters to rows bisects the row offsets with side='left', so that a row at a boundary belongs to the "
+     "request before. Acts from the second request on when neighbours differ in parameters."),
+    ("verify", "n-gram recovery excludes the request's first draft token at every position", NgramExcludesFirst,
+     "The one-hot recovery kernel indexes the token to exclude by request and not by row. Acts with draft_probs None when a "
+     "position after the first is rejected and its draft token is not the first one."),
+    ("verify", "the acceptance mask has 32 bits, so draft 32 shares a bit with draft 0", MaskOf32Bits,
+     "A warp's ballot word (1 << (i & 31)) holds the accepted positions; the results of position 32 and 0 are or-ed. Acts on drafts "
+     "of 33 tokens."),
+    ("verify", "requests from the 257th on reuse the random numbers of request b % 256", NoiseOf256Rows,
+     "A static noise buffer sized for 256 sequences is indexed modulo its rows. Acts in batches of more than 256 requests, on the "
+     "independence between them."),
+    ("verify", "a request without drafts takes its token from the next request's first row", EmptyReadsNextRow,
+     "The bonus row is found as first + max(count, 1), as if every request had a draft. Acts on empty drafts that aren't last in "
+     "the batch."),
+    ("verify", "acceptance compares the uniform with the running product of the ratios", ProductOfRatios,
+     "cumprod is taken over min(1, p/q) and not over the accepted flags, with a fresh uniform a position. Acts from the second "
+     "draft on after a ratio below 1: too few acceptances, then the ordinary residual."),
 )
