@@ -21,7 +21,7 @@ import numpy as np
 from .._core import Error
 from . import evidence
 from .filter_cases import FilterRun
-from .filter_hypotheses import FILTER_ORDER, SORTED, FilterOrder, InPart, Params, Rare, as_bfloat16, as_half, rare_as
+from .filter_hypotheses import FILTER_ORDER, PRECISIONS, SORTED, FilterOrder, InPart, Params, Rare, as_bfloat16, as_half, rare_as
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     Given,
@@ -166,10 +166,9 @@ def emitted_wrongly(run: StepsRun) -> str:
     fell = np.cumsum(out != drafts, axis=1) > 0
     extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]  # behind the first that is no draft
     strange = (out != drafts) & (np.roll(out, -1, axis=1) != -1) & (np.arange(out.shape[1]) < out.shape[1] - 1)[None, :]
-    for words, left in (("ids of 16 bits", drafts & 0xFFFF), ("ids of bfloat16", as_bfloat16(drafts).astype(np.int64)),
-                        ("ids of half precision", as_half(drafts).astype(np.int64))):
+    for words, left in (("of 16 bits", drafts & 0xFFFF), *((words, rounded(drafts.astype(np.float32)).astype(np.int64)) for words, rounded in PRECISIONS)):
         if strange.any() and (out == left)[strange].all():
-            return f"drafts are emitted by {words}"
+            return f"drafts are emitted by ids {words}"
     lens = np.tile(run.case.lens, run.calls)
     if words := _sorted_wrongly(run, out, drafts):
         return words
