@@ -6,7 +6,7 @@ import dataclasses
 import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 from .._core import Error
 from .._results import html_of
@@ -113,7 +113,8 @@ def self_test(profile: str = "quick", kind: str = "all", faults: Sequence[str] =
     """Audits every planted fault, and the sound callable of each kind, with this profile; an audit ends at its first failure.
 
     kind: 'sample', 'filter', 'verify', 'constrained' or 'all'; faults: names, all if empty ('sound' is the sound callable);
-    processes: audits side by side; each: is called with every result as it comes, in order.
+    processes: audits side by side, spawned, so that a script needs its `if __name__ == "__main__"`; each: is called with every result as
+    it comes, in order.
     """
     if kind != "all" and kind not in table.FAULTS:
         raise Error(f"kind: is {kind!r}; expected all, {', '.join(table.FAULTS)}")
@@ -123,9 +124,16 @@ def self_test(profile: str = "quick", kind: str = "all", faults: Sequence[str] =
     kinds = list(table.FAULTS) if kind == "all" else [kind]
     asked = chosen(kinds, faults)
     results = []
-    with ProcessPoolExecutor(min(int(processes), len(asked)), mp_context=multiprocessing.get_context("spawn")) as pool:
-        for result in pool.map(audited, *zip(*asked), [profile] * len(asked)):
-            results.append(result)
-            if each is not None:
-                each(result)
+    for result in _all_audited(asked, profile, int(processes)):
+        results.append(result)
+        if each is not None:
+            each(result)
     return SelfTest(profile, results)
+
+
+def _all_audited(asked: list[tuple[str, str]], profile: str, processes: int) -> Iterator[Planted]:
+    if processes == 1:
+        yield from (audited(kind, fault, profile) for kind, fault in asked)
+        return
+    with ProcessPoolExecutor(min(processes, len(asked)), mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(audited, *zip(*asked), [profile] * len(asked))
