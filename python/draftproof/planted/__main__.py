@@ -8,7 +8,7 @@ from . import FAULTS, self_test
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m draftproof.planted", description=self_test.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m draftproof.planted", description=str(self_test.__doc__).splitlines()[0])
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--kind", default="all", help=f"all, {', '.join(FAULTS)}")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="audits side by side")
