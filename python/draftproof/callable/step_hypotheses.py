@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core import Error
 from .filter_hypotheses import InPart, Params, Rare, divided, rare_as, undivided
-from .hypotheses import ELEMENTS, Account, Regime, Rules, always_of, regimes_of, tiny_of, window
+from .accounts import ELEMENTS, Account, Regime, Rules, always_of, regimes_of, tiny_of, window
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
 from .sample_cases import OFF

@@ -9,7 +9,7 @@ from typing import Callable
 import numpy as np
 
 from .._core import Error
-from .hypotheses import ELEMENTS, log_of, shortfall
+from .accounts import ELEMENTS, log_of, shortfall
 from .verify_sweep import Steps
 
 

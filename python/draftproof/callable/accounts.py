@@ -1,0 +1,140 @@
+"""What came in a run, as rules see it (hypotheses.py): its log probability under the sound rule, the regimes that it falls into, and
+rules, each of which gives it another."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable, Iterable, Iterator
+
+import numpy as np
+
+from . import evidence
+from .filter_hypotheses import Params
+from .row_hypotheses import Given, probabilities
+from .sample_cases import OFF
+
+#: Share of a token that comes whatever the rule is.
+STRAY = 1e-3
+#: Nats of the chance that places of a batch are a stride apart, below which that is no regime.
+BY_CHANCE = 3.4
+#: (below, above) which a parameter may have a way of its own.
+RANGES = {"temperature": ((1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0), (1.0, 2.0, 4.0)), "top_k": ((), (0, 1, 8, 32, 64, 128, 256, 1024)),
+          "top_p": ((0.1, 0.5, 0.9, 1.0), (0.9, 0.95, 0.98)), "min_p": ((0.01,), (0.0, 0.5))}
+#: Logits that a hypothesis is tried on, at most.
+ELEMENTS = 1 << 21
+
+#: Of what came [n]: log probabilities under a rule, by its name.
+Rules = Iterator[tuple[str, Callable[[], np.ndarray]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+    """words: '' of all; here: [n]; is_outcome: it says what came of a draft, so only of what was drawn then it tells; is_rare: as Rare."""
+
+    words: str
+    here: np.ndarray
+    is_outcome: bool = False
+    is_rare: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """What came in a run, as rules see it. sound: [n] log probabilities under the sound one, of what cannot come below `tiny`; size:
+    logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that draw alike;
+    misfit: of the sound rule, as OfRows.misfit."""
+
+    sound: np.ndarray
+    tiny: float
+    rules: Callable[[], Rules]
+    regimes: list[Regime]
+    size: int
+    always: list[str] = dataclasses.field(default_factory=list)  # regimes that all of it is in
+    repeats: Callable[[], tuple[float, str]] = lambda: (0.0, "")
+    lost: Callable[[], str] = lambda: ""
+    misfit: Callable[[np.ndarray], float] = lambda here: 0.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OfRows:
+    """Log probabilities of draws [n] of rows that a rule gives. row, token: [n]."""
+
+    given: Given
+    row: np.ndarray
+    token: np.ndarray
+
+    def __call__(self) -> np.ndarray:
+        return log_of(probabilities(self.given)[self.row, self.token].astype(np.float64), self.given.logits.shape[1])
+
+    def misfit(self, here: np.ndarray) -> float:
+        """Standard deviations by which the log likelihood of the draws `here` is below what the rule expects."""
+        short, variance = shortfall(probabilities(self.given), self.row[here], self.token[here])
+        return short / float(np.sqrt(max(variance, 1.0)))
+
+
+def tiny_of(size: int) -> float:
+    return float(np.log(1.5 * STRAY / size))
+
+
+def log_of(chance: np.ndarray, size: int) -> np.ndarray:
+    return np.log((1.0 - STRAY) * np.nan_to_num(chance) + STRAY / size)
+
+
+def shortfall(table: np.ndarray, row: np.ndarray, token: np.ndarray) -> tuple[float, float]:
+    """What the log likelihood of draws [n] of rows of `table` [R, V] lacks to what the rows expect, and its variance."""
+    rows, row = np.unique(row, return_inverse=True)
+    p = (1.0 - STRAY) * np.nan_to_num(table[rows].astype(np.float64)) + STRAY / table.shape[1]
+    log_p = np.log(p)
+    mean = (p * log_p).sum(axis=1)
+    variance = np.maximum((p * log_p * log_p).sum(axis=1) - mean * mean, 0.0)
+    return float((mean[row] - log_p[row, token]).sum()), float(variance[row].sum())
+
+
+def always_of(params: Params) -> list[str]:
+    """The regimes of parameters that are one value throughout."""
+    return [*(f"rows with {name} {value[0]:.9g}" for name, value in params.items() if len(value) and (value == value[0]).all()),
+            *(f"rows with {words}" for words, here in _ranges(params) if here.all())]
+
+
+def _ranges(params: Params) -> Iterator[tuple[str, np.ndarray]]:
+    """Where a branch may begin: draws whose parameter is on and below or above a bound."""
+    for name, (below, above) in RANGES.items():
+        value = params.get(name, np.zeros(0))
+        is_on = value > 0.0 if name != "top_p" else value < 1.0
+        yield from ((f"{name} below {bound:g}", is_on & (value < np.float32(bound))) for bound in below)
+        yield from ((f"{name} above {bound:g}", is_on & (value > np.float32(bound))) for bound in above)
+
+
+def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.ndarray | None = None,
+               first: Iterable[tuple[str, np.ndarray]] = ()) -> list[Regime]:
+    """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before all others."""
+    out = [Regime("", np.ones(len(place), bool))]
+    more: list[tuple[str, np.ndarray]] = []
+    rare: list[Regime] = []
+    if impossible is not None and impossible.any() and 16 <= (begin := int(place[impossible].min())) < batch - 1:
+        more.append((f"places of the batch from {begin} on", place >= begin))
+    if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
+        begin, end = int(of[0]), int(of[-1]) + 1
+        for words, here, share in (("from {} on", place >= begin, 1.0 - begin / batch), ("before {}", place < end, end / batch)):
+            if 0.0 < share < 1.0 and -len(of) * np.log(share) > BY_CHANCE:
+                rare.append(Regime(f"places of the batch {words.format(begin if 'from' in words else end)}", here, is_rare=True))
+        for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
+            if (of % step == of[0] % step).all() and (len(of) - 1) * np.log(step) > BY_CHANCE:
+                rare.append(Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step, is_rare=True))
+    off = np.logical_and.reduce([params[name] == np.asarray(OFF[name], params[name].dtype) for name in params if name != "temperature"])
+    more += [("no filter", off), ("a filter", ~off)]
+    for words, here in (*first, *evidence.classes(params, place, batch), *more, *_ranges(params)):
+        if here.any() and not here.all():
+            out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
+    return out + [regime for regime in rare if not regime.here.all()]
+
+
+def masked(logits: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Regimes of rows by their masks."""
+    share = np.isneginf(logits).mean(axis=1)
+    return [("masked tokens", share > 0.0), ("most tokens masked", share > 0.5)]
+
+
+def window(around: int, count: int, most: int) -> np.ndarray:
+    """Of `count` rows at most so many, next to each other, with one of them."""
+    begin = min(max(0, around - most // 2), max(0, count - most))
+    return np.arange(begin, min(count, begin + most))

@@ -1,0 +1,188 @@
+"""The account of a sampler's draws (accounts.py): rules that read rows, parameters and random numbers wrongly."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+import numpy as np
+
+from .accounts import ELEMENTS, Account, OfRows, Regime, Rules, always_of, log_of, masked, regimes_of, tiny_of, window
+from .filter_hypotheses import SORTED, Params, Rare, rare_as
+from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
+from .row_hypotheses import (
+    Given,
+    beside_others,
+    compacted,
+    evenly,
+    folded,
+    in_order_of,
+    mixed_rows,
+    moved_down,
+    moved_from,
+    neighbours,
+    probabilities,
+    wrong_rows,
+)
+from .sample_cases import OFF
+from .sample_judge import SampleRun
+
+
+def account_of_draws(run: SampleRun, around: int) -> Account | None:
+    """around: a row, those next to which are looked at where all are too many."""
+    case = run.case
+    group, token = np.concatenate(run.groups), np.concatenate(run.samples)
+    if not ((token >= 0) & (token < case.vocab_size)).all():
+        return None
+    calls = len(group) // case.batch
+    all_groups = group.reshape(calls, case.batch)
+    others = {words: all_groups[:, at].ravel() for words, at in neighbours(case.batch).items()}
+    every, others["the last call's"] = _of_last_call(run, group)
+    for words, rank in compacted({name: value[all_groups] for name, value in case.params.items()}):
+        others[words] = np.take_along_axis(all_groups, rank, axis=1).ravel()
+    here = np.flatnonzero(np.isin(group, window(around, case.groups, max(1, ELEMENTS // case.vocab_size))))
+    place = np.tile(np.arange(case.batch), calls)[here]
+    is_whole = len(here) == len(group)
+    group, token = group[here], token[here]
+    others = {words: at[here] for words, at in others.items()}
+    permuted = {words: at[here] for words, at in _put_back(case.params, all_groups)}
+
+    groups, own_row = np.unique(group, return_inverse=True)
+    own = Given(case.logits[groups], {name: value[groups] for name, value in case.params.items()})
+    of_sound = OfRows(own, own_row, token)
+    sound = of_sound()
+
+    def own_p() -> np.ndarray:
+        return probabilities(own).astype(np.float64)
+
+    def rules() -> Rules:
+        # A row stands once for each that its parameters may be mixed with.
+        for words, at in (("", group), *others.items()):
+            pairs, row = np.unique(np.stack([group, at]), axis=1, return_inverse=True)
+            row = row.ravel()
+            if pairs.shape[1] * case.vocab_size > 4 * ELEMENTS:
+                continue
+            params = {name: value[pairs[0]] for name, value in case.params.items()}
+            rows = case.logits[pairs[0]]
+            for name, given in mixed_rows(rows, params, {words: pairs[1]}, every) if words else wrong_rows(rows, params, case.params):
+                yield name, OfRows(given, row, token)
+        for words, at in {**others, **permuted}.items():
+            of_row = np.searchsorted(groups, np.clip(at, groups[0], groups[-1]))
+            if len(groups) == case.groups and at.max() < case.groups:
+                yield rare_as(words, f"rows are {words}"), OfRows(own, of_row, token)
+        cold = case.params["temperature"][all_groups] == 0.0
+        is_mixed = (cold.any(axis=1) & ~cold.all(axis=1)).repeat(case.batch)[here]
+        keys, row = np.unique(np.stack([group, is_mixed]), axis=1, return_inverse=True)
+        params_of = {name: value[keys[0]] for name, value in case.params.items()}
+        for words, value in beside_others(params_of["temperature"], keys[1] > 0) if is_mixed.any() else ():
+            yield words, OfRows(Given(case.logits[keys[0]], {**params_of, "temperature": value.astype(np.float32)}), row.ravel(), token)
+        for words, which in (("largest", np.argmax), ("smallest", np.argmin)):
+            for name, value in case.params.items():
+                if len(np.unique(value)) > 1:
+                    of_call = all_groups[np.arange(calls), which(value[all_groups], axis=1)].repeat(case.batch)[here]
+                    pairs, row = np.unique(np.stack([group, of_call]), axis=1, return_inverse=True)
+                    mixed = {**{other: values[pairs[0]] for other, values in case.params.items()}, name: value[pairs[1]]}
+                    yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
+                    mixed = {**mixed, name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name], value[pairs[0]])}
+                    yield Rare(f"{name} is the {words} of the call, where it is on"), OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
+        before = others.get("the one's before", group)
+        for to in (4, 8, 16):
+            if case.vocab_size > to and case.vocab_size % to and case.batch > 1:
+                keys, row = np.unique(np.stack([group, before, place * case.vocab_size % to]), axis=1, return_inverse=True)
+                if keys.shape[1] * case.vocab_size <= 4 * ELEMENTS:
+                    yield Rare(f"rows are read from an address rounded down to {to} elements"), OfRows(Given(
+                        moved_down(case.logits, *keys), {name: value[keys[0]] for name, value in case.params.items()}), row.ravel(), token)
+        for name, draws in wrong_draws(case.vocab_size):
+            yield name, OfRows(Given(own.logits, own.params, lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
+        keys, row = np.unique(np.stack([group, others.get("the first one's", group)]), axis=1, return_inverse=True)
+        if keys.shape[1] * case.vocab_size <= SORTED:
+            yield Rare("what is kept goes back in the order of the first row"), OfRows(Given(
+                case.logits[keys[0]], {name: value[keys[0]] for name, value in case.params.items()}, lambda *given: in_order_of(
+                    probabilities(Given(*given)), given[0], case.logits[keys[1]])), row.ravel(), token)
+        yield "the index of row and token together is a float32", lambda: log_of(
+            _of_float_index(probabilities(own), own_row, token, place), case.vocab_size)
+        if case.vocab_size > 1 << 16:
+            yield Rare("ids have 16 bits"), lambda: log_of(folded(probabilities(own))[own_row, token], case.vocab_size)
+        for bound in (1 << 15, 1 << 16, 1 << 17):
+            if bound < case.vocab_size:
+                yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
+                    moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
+        if is_whole and len(token) * case.vocab_size <= ELEMENTS:
+            filters = [name for name in case.params if name != "temperature"]
+            for words, names in (("filters drop in one row they drop", filters), *((f"{name} drops in one row it drops", [name]) for name in filters)):
+                yield Rare(f"what {words} in all rows of the call"), lambda names=names: log_of(
+                    _dropped_by_any(own, names, own_row, token, case.batch), case.vocab_size)
+        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
+        yield "all tokens that are not masked have one chance", OfRows(Given(own.logits, own.params, evenly), own_row, token)
+        far = (case.logits.max(axis=1) < case.logits.max() - 80.0) & (case.params["temperature"] > 0.0)
+        if far.any():
+            yield "the maximum that rows are taken against is the call's", lambda: np.where(
+                far[group], -np.log(case.vocab_size), sound)
+
+    params = {name: value[group] for name, value in case.params.items()}
+    by_rows = [(words, here[own_row]) for words, here in masked(case.logits[groups])]
+    peaked = [(words, here) for words, here in _peaked(own, own_row) if here.any() and not here.all()]
+    regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), by_rows)
+    regimes += [Regime(f"rows with {words}", here) for words, here in peaked]
+    return Account(sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
+                   [*always_of(params), *(["calls of one row"] if case.batch == 1 else []), *(f"rows with {words}" for words, here in by_rows if here.all())],
+                   lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
+                   lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "", of_sound.misfit)
+
+
+def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, token: np.ndarray, batch: int) -> np.ndarray:
+    """[n]: of each draw, where a call's rows lose what filters of these names drop in any of them, but for their likeliest token."""
+    def without(*others: str) -> np.ndarray:
+        return probabilities(Given(given.logits, {name: np.full_like(value, OFF[name]) if name in others else value
+                                                  for name, value in given.params.items()})).astype(np.float64)
+
+    kept, whole = without(*({*OFF} - {"temperature", *names})) > 0.0, without(*names)
+    calls = row.reshape(-1, batch)
+    by_all = np.stack([kept[np.unique(call)].all(axis=0) for call in calls]).repeat(batch, axis=0)
+    p = whole[row]
+    p = np.where(by_all | (p == p.max(axis=1, keepdims=True)), p, 0.0)
+    return p[np.arange(len(row)), token] / p.sum(axis=1)
+
+
+def _of_float_index(p: np.ndarray, row: np.ndarray, token: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """[n]: of each draw, where place * V + token is rounded to float32."""
+    size, begin = p.shape[1], place.astype(np.int64) * p.shape[1]
+    if begin.max() + size < 1 << 24:
+        return p[row, token]
+    out = np.zeros(len(token))
+    for d in range(-64, 65):
+        from_here = np.clip(token + d, 0, size - 1)
+        rounded = np.clip((begin + from_here).astype(np.float32).astype(np.int64) - begin, 0, size - 1)
+        out += np.where((from_here == token + d) & (rounded == token), p[row, from_here], 0.0)
+    return out
+
+
+def _put_back(params: Params, groups: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Rows [calls, batch] sorted by a parameter and not put back, or by the wrong permutation: whose token a place has."""
+    for name, value in params.items():
+        if len(np.unique(value)) > 1:
+            for words, sign in (("rising", 1.0), ("falling", -1.0)):
+                order = np.argsort(sign * value[groups].astype(np.float64), axis=1, kind="stable")
+                yield Rare(f"sorted by {words} {name} and not put back"), np.take_along_axis(groups, order, axis=1).ravel()
+                yield (Rare(f"sorted by {words} {name} and put back by the wrong permutation"),
+                       np.take_along_axis(groups, np.take_along_axis(order, order, axis=1), axis=1).ravel())
+
+
+def _peaked(given: Given, row: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Regimes of draws [n] by the mass of the likeliest token before filters."""
+    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in given.params.items()}
+    top = probabilities(Given(given.logits, bare)).max(axis=1)[row]
+    for bound in (0.5, 0.9, 0.99):
+        yield f"a token of {bound:g} or more", top >= bound
+
+
+def _of_last_call(run: SampleRun, group: np.ndarray) -> tuple[Params, np.ndarray]:
+    """(parameters of all groups and of the call before this case's first, whose of them each draw's place had a call before)."""
+    case, before = run.case, run.params_before
+    at = np.concatenate([group[:case.batch], group[:-case.batch]])
+    if before is None:
+        return case.params, at
+    size = len(before["temperature"])
+    both = min(size, case.batch)
+    at[:both] = case.groups + np.arange(both)
+    return {name: np.concatenate([value, before.get(name, np.full(size, OFF[name]))]).astype(value.dtype)
+            for name, value in case.params.items()}, at

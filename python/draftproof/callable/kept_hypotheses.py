@@ -1,0 +1,82 @@
+"""The account of what a filter kept (accounts.py), and of the values that it gave back."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from .accounts import ELEMENTS, Account, Rules, always_of, masked, regimes_of, window
+from .filter_cases import FilterRun
+from .filter_hypotheses import Rare, as_bfloat16, as_half
+from .row_hypotheses import Given, compacted, extreme_rows, folded, in_order_of, mixed_rows, moved_down, neighbours, probabilities, wrong_rows
+
+#: Nats by which a rule that gives another set than was kept falls behind: one row is enough.
+WRONG_SET = 20.0
+
+
+def account_of_kept(run: FilterRun, around: int) -> Account | None:
+    """By the sets that were kept."""
+    case, left = run.case, run.left
+    if left is None:
+        return None
+    rows = window(around, len(left), max(1, ELEMENTS // case.vocab_size))
+    logits, kept = case.logits[rows], left[rows] > -np.inf
+    params = {name: value[rows] for name, value in case.params.items()}
+
+    def log_p(given: Given) -> np.ndarray:
+        return np.where(((probabilities(given) > 0.0) == kept).all(axis=1), 0.0, -WRONG_SET)
+
+    def rules() -> Rules:
+        others = {words: at[rows] for words, at in neighbours(len(left)).items()}
+        others.update({words: rank[rows] for words, rank in compacted(case.params)})
+        for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
+                                           extreme_rows(logits, params, case.params)):
+            yield name, lambda given=given: log_p(given)
+        if run.earlier:
+            was_kept = run.earlier[-1][rows] > -np.inf
+            yield "tokens that an earlier call dropped stay dropped", lambda: log_p(Given(
+                np.where(was_kept | (logits == logits.max(axis=1, keepdims=True)), logits, -np.inf), params, lambda left, params: np.where(
+                    np.isneginf(left), 0.0, probabilities(Given(logits, params)))))
+        yield Rare("what is kept goes back in the order of the first row"), lambda: log_p(Given(
+            logits, params, lambda *given: in_order_of(probabilities(Given(*given)), logits, case.logits[:1])))
+        for to in (4, 8, 16):
+            if case.vocab_size > to and case.vocab_size % to:
+                yield Rare(f"rows are read from an address rounded down to {to} elements"), lambda to=to: log_p(Given(
+                    moved_down(case.logits, rows, rows - 1, rows * case.vocab_size % to), params))
+        if case.vocab_size > 1 << 16:
+            yield Rare("ids have 16 bits"), lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
+
+    sound = log_p(Given(logits, params))
+    by_rows = masked(logits)
+    return Account(sound, -0.5 * WRONG_SET, rules, regimes_of(params, rows, len(left), sound < -0.5 * WRONG_SET, by_rows), logits.size,
+                   [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())])
+
+
+def value_of_dropped(run: FilterRun) -> float:
+    """The one finite number below all that are kept that tokens which should be dropped have; 0.0: none."""
+    assert run.left is not None
+    dropped = probabilities(Given(run.case.logits, run.case.params)) == 0.0
+    values = np.unique(run.left[dropped & np.isfinite(run.case.logits)])
+    is_one = values.size == 1 and np.isfinite(values[0]) and values[0] < run.left[~dropped].min()
+    return float(values[0]) if is_one else 0.0
+
+
+def values_wrongly(run: FilterRun) -> str:
+    """By the logits that came back."""
+    case, left = run.case, run.left
+    if left is None:
+        return ""
+    t = case.params["temperature"][:, None]
+    kept = np.isfinite(left)
+    with np.errstate(over="ignore", invalid="ignore"):
+        told = {"what comes back is of half precision": as_half(case.logits / t), "what comes back is of bfloat16": as_bfloat16(case.logits / t),
+                "temperature is not applied": case.logits, "the temperature is applied twice": case.logits / t / t}
+
+        def same(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+            return (~kept[rows] | (np.abs(left[rows] - values[rows]) <= 2e-6 * np.abs(values[rows]) + 1e-30)).all(axis=1)
+
+        wrong = ~same(np.arange(len(left)), case.logits / t)
+        words = next((name for name, values in told.items() if wrong.any() and same(np.flatnonzero(wrong), values).all()), "")
+    where = next((regime.words for regime in regimes_of(case.params, np.arange(len(left)), len(left)) if (regime.here == wrong).all()), "")
+    return f"{words} in {where}" if words and where else words
