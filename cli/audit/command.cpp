@@ -230,8 +230,10 @@ void add_audit(Options& options, ProgramContext& context) {
   options.threads(audit.threads);
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
                           "Audit N batteries of correct samplers instead of a file, and report how many are accused");
-  options.choice("--profile", arguments->planted.profile, {"quick", "full", "soak"},
-                 "With --self-test: report what this profile of the Python module's audits finds of planted faults");
+  options.choice(
+      "--profile", arguments->planted.profile, {"quick", "full", "soak"},
+      "With --self-test, whose N has no use then: report what this profile of the Python module's audits finds of "
+      "planted faults");
   options.choice("--kind", arguments->planted.kind, {"all", "sample", "filter", "verify", "constrained"},
                  "Of planted faults: what has them");
   options.texts("--fault", arguments->planted.faults, "Of planted faults: those with this name", "NAME");

@@ -10,5 +10,5 @@ for _kind, _name, _fault, _ in (*blind_samplers.TABLE, *blind_verifiers.TABLE, *
     assert _name not in FAULTS[_kind], f"two faults are called {_name!r}"
     FAULTS[_kind][_name] = _fault
 SOUND: dict[str, Any] = {**faults.SOUND, "constrained": constrained.Constrained}
-#: Faults that no profile finds, and why.
+#: Faults that neither `quick` nor `full` finds, and why; `soak` was not tried.
 UNSEEN = {("verify", "the residual is of half precision"): "rounding moves less than 10^-3 of any row: a million draws would show it"}
