@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .faults import Filter, Sampler, bfloat16, hashed, set_where, uniform, with_parameters
+from .faults import Filter, Sampler, bfloat16, copied, hashed, set_where, uniform, with_parameters
 
 
 class Ordered(Sampler):
@@ -789,10 +789,6 @@ class FilterSignedKeys(Ordered, Filter):
         p /= p.sum(axis=1, keepdims=True)
         keep &= self.keeps_p(p, params["top_p"])
         return keep & (p >= params["min_p"][:, None] * p.max(axis=1, keepdims=True)) if "min_p" in params else keep
-
-
-def copied(params):
-    return {name: np.array(value) for name, value in params.items()}
 
 
 def without_filters(params, here):

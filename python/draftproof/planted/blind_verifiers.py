@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from .blind_samplers import without_filters
-from .faults import Sampler, Verifier, bfloat16, hashed, uniform
+from .faults import Sampler, Verifier, bfloat16, copied, hashed, uniform
 
 
 class Stepped(Verifier):
@@ -332,10 +332,6 @@ class Remembering(Stepped):
 
     def random(self, b):
         return self.params["temperature"][b] > 0.0
-
-
-def copied(chosen):
-    return {name: np.array(value) for name, value in chosen.items()}
 
 
 # Acceptance

@@ -117,6 +117,10 @@ def shifted(params, rows, to):
     return {name: value[to] for name, value in params.items()}
 
 
+def copied(params):
+    return {name: np.array(value) for name, value in params.items()}
+
+
 def set_where(params, name, here, value):
     params[name] = np.where(here, value, params[name]).astype(params[name].dtype)
     return params

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .blind_samplers import Ordered
-from .faults import Filter, Sampler, hashed, set_where, shifted, uniform
-
-
-def copied(params):
-    return {name: np.array(value) for name, value in params.items()}
+from .faults import Filter, Sampler, copied, hashed, set_where, shifted, uniform
 
 
 def unfiltered_rows(params):
