@@ -83,24 +83,23 @@ def main(argv: list[str]) -> int:
         for engine in chosen:
             print(f"{engine.name}: {engine.not_run or f'{engine.title} {engine.version}'}")
         return 0
+    command = f"engines {shlex.join(argument for argument in argv if argument not in ('--write', '--json'))}"
     fresh: dict[str, list[dict[str, Any]]] = {}
+    document: dict[str, Any] = {}
     for engine in chosen:
-        if engine.not_run:
-            fresh[engine.name] = []
-            continue
         try:
-            environments.install(engine)
+            if not engine.not_run:
+                environments.install(engine)
         except environments.InstallError as error:
             fail(f"{engine.name} could not be installed: {error}")
-        fresh[engine.name] = drive(engine, arguments)
+        fresh[engine.name] = [] if engine.not_run else drive(engine, arguments)
+        document = report.document(ROOT, command, every, fresh, bool(arguments.component))
+        if arguments.write or not arguments.component:
+            report.write(ROOT, document)  # after each engine: a later one may fail
     had = {component["component"] for found in fresh.values() for component in found}
     for name in arguments.component or []:
         if name not in had:
             fail(f"--component: '{name}' is none of {', '.join(fresh)}; docs/engines.md names what each has")
-    command = shlex.join(argument for argument in argv if argument not in ("--write", "--json"))
-    document = report.document(ROOT, f"engines {command}", every, fresh, bool(arguments.component))
-    if arguments.write or not arguments.component:
-        report.write(ROOT, document)
     if arguments.json:
         print(json.dumps(document, indent=2))
     else:
