@@ -8,10 +8,10 @@ import pytest
 
 import draftproof
 from draftproof import planted
-from draftproof.callable import audit_callable, evidence, hypotheses, noise_hypotheses, profiles, regimes, sample_sweep, verify_sweep
+from draftproof.callable import audit_callable, dependence, evidence, hypotheses, noise_hypotheses, profiles, regimes, rows, sample_sweep, verify_sweep
 from draftproof.callable.drive import Driver
 from draftproof.callable.filter_cases import filter_case_of
-from draftproof.callable.sample_cases import params_of
+from draftproof.callable.sample_cases import SampleCase, params_of
 from draftproof.callable.schedule import run_of
 from draftproof.planted import FAULTS, faults
 
@@ -202,10 +202,27 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
 @pytest.mark.parametrize("kind, fault, suspect", [
     ("filter", "warm rows are not scaled", "temperature is not applied in rows with temperature 2"),
     ("sample", "top_p is skipped below a temperature of 0.1", "top_p is not applied in rows with temperature below 0.1"),
-    ("verify", "draft probabilities of an earlier call reused", "q is that of the first call")])
+    ("verify", "draft probabilities of an earlier call reused", "what an earlier call left: q is that of the first call"),
+    ("filter", "tokens dropped in the call before stay dropped", "what an earlier call left: tokens that an earlier call dropped"),
+    ("sample", "filter parameters are uploaded again only when a temperature changed", "what an earlier call left: top_k"),
+    ("sample", "the uniform is linear in the seed", "random numbers of neighbouring seeds depend on each other"),
+    ("sample", "the seed is XORed with the row's index", "random numbers are those of another row of the call")])
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
     found = draftproof.audit_callable(FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
     assert found.failures[0].suspect.startswith(suspect), found.failures[0].sentence
+
+
+@pytest.mark.parametrize("fails_where, needed", [
+    (lambda case, seed, between: True, ""), (lambda case, seed, between: seed != 2, ""), (lambda case, seed, between: None, ""),
+    (lambda case, seed, between: case.seeds == "consecutive", dependence.SEEDS),
+    (lambda case, seed, between: case.seeds == "consecutive" or seed == 1, ""),
+    (lambda case, seed, between: between is None, dependence.CALLS),
+    (lambda case, seed, between: between is None or len(between.logits) == 1, dependence.CALLS),
+    (lambda case, seed, between: None if between is not None else True, "")])
+def test_a_failure_depends_on_what_makes_it_pass_every_time(fails_where, needed):
+    probe, case = (SampleCase("", rows.normal(size, 5, 1.0, 1), "", params_of(size, temperature=1.0, top_k=0, top_p=1.0), batch=size)
+                   for size in (1, 3))
+    assert dependence.dependence(case, probe, 0, fails_where) == needed
 
 
 def test_a_rule_fits_the_steps_that_it_made_and_no_others():

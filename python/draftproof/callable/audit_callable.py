@@ -10,6 +10,7 @@ import numpy as np
 from .._core import Error
 from . import rows
 from .constrained import ConstrainedCase, constrained_cases
+from .dependence import CALLS, CALM, dependence, dependent
 from .drive import CallFailure, Driver
 from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
@@ -419,15 +420,34 @@ class Auditor:
         before = None
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
+        needed = CALLS if before is not None else "" if judgement.suspect else self._dependence(case, judgement.n, trial)
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
-        suspect = suspect_of(smallest, judgement, suspected(trial.run, judgement, self._elsewhere(case, list(following)),
-                                                          filter_order_of(self.kind, self._drawn)),
-                             getattr(case, "batch", 0) == 1)
+        rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
+        suspect = suspect_of(smallest, judgement, dependent(needed, rule), getattr(case, "batch", 0) == 1)
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
             Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}" + (f" (suspect: {suspect})" if suspect else ""),
                     snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
                     judgement.n, judgement.distance, suspect, before, by_every_profile=self.is_first_sweep))
+
+    def _dependence(self, case: Any, n: int, trial: Trial) -> str:
+        """What the failure of the case depends on beside rows and parameters: SEEDS, CALLS or ''."""
+        end = min(self.clock() + max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds), self.deadline)
+
+        def found(other: Any, seed: int, between: Any) -> bool | None:
+            run = run_of(self.driver, other, seed)
+            try:
+                while run.n < n:
+                    if self.clock() >= end:
+                        return None
+                    if between is not None and self._taken(between) is between:
+                        run_of(self.driver, between, seed).draw(1)
+                    run.draw(run.n + 1)
+                return run.judge(CALM).biased
+            except (CallFailure, Error):
+                return None
+
+        return dependence(case, self._probe_case(), trial.run.seed, found)
 
     def _fails_after(self, before: Any, case: Any, trial: Trial, end: float) -> bool:
         try:
