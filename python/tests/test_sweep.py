@@ -206,7 +206,7 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
     ("filter", "tokens dropped in the call before stay dropped", "what an earlier call left: tokens that an earlier call dropped"),
     ("sample", "filter parameters are uploaded again only when a temperature changed", "what an earlier call left: top_k"),
     ("sample", "the uniform is linear in the seed", "random numbers of neighbouring seeds depend on each other"),
-    ("sample", "the seed is XORed with the row's index", "random numbers are those of another row of the call")])
+    ("sample", "the seed is XORed with the row's index", "random numbers of neighbouring seeds depend on each other: random numbers are those of another row")])
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
     found = draftproof.audit_callable(FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
     assert found.failures[0].suspect.startswith(suspect), found.failures[0].sentence

@@ -9,8 +9,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-#: A case passes where nothing is found at this level, in so many runs.
-CALM, RUNS = 0.01, 2
+#: Nothing is found at this level where a case passes, in so many runs; in how many it must fail as it is.
+CALM, PASSES, FAILURES = 0.01, 4, 2
 #: Parameters of the calls in between: those that change every row, those that keep every token and yet are not off.
 OTHERS = ({"temperature": 0.6, "top_k": 3, "top_p": 0.7, "min_p": 0.2},
           {"temperature": 1.0, "top_k": 1 << 20, "top_p": float(np.nextafter(np.float32(1.0), np.float32(0.0))), "min_p": 1e-9})
@@ -26,20 +26,20 @@ def with_parameters(case: Any, given: dict[str, float]) -> Any:
 def dependence(case: Any, probe: Any, seed: int, found: Callable[[Any, int, Any], bool | None]) -> str:
     """SEEDS, CALLS or ''. probe: a small case; found(case, seed, between): does the case fail at CALM, with a call of the case
     `between` before each of its own (None: with none)? None where there is no time."""
-    if not all(found(case, seed + i, None) for i in range(1, RUNS + 1)):  # before other calls change what is left behind
+    if not all(found(case, seed + i, None) for i in range(1, FAILURES + 1)):  # before other calls change what is left behind
         return ""
     if getattr(case, "seeds", "") == "consecutive" and all(
-            found(dataclasses.replace(case, seeds="random"), seed + i, None) is False for i in range(RUNS)):
+            found(dataclasses.replace(case, seeds="random"), seed + i, None) is False for i in range(PASSES)):
         return SEEDS
     for given in OTHERS:
         for between in (with_parameters(probe, given), with_parameters(case, given)):
-            if all(found(case, seed + i, between) is False for i in range(RUNS)):
+            if all(found(case, seed + i, between) is False for i in range(PASSES)):
                 return CALLS
     return ""
 
 
 def dependent(needed: str, rule: str) -> str:
-    """The rule that explains what came, behind what the failure depends on: beside related seeds only one of random numbers counts."""
-    if needed == SEEDS:
-        return rule if rule.startswith("random numbers") else SEEDS
+    """The rule that explains what came, behind what the failure depends on; beside related seeds none but of random numbers."""
+    if needed == SEEDS and not rule.startswith("random numbers"):
+        return SEEDS
     return f"{needed}: {rule}" if needed and rule else needed or rule
