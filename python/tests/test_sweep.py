@@ -204,7 +204,7 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
     ("sample", "top_p is skipped below a temperature of 0.1", "top_p is not applied in rows with temperature below 0.1"),
     ("verify", "draft probabilities of an earlier call reused", "what an earlier call left: q is that of the first call"),
     ("filter", "tokens dropped in the call before stay dropped", "what an earlier call left: tokens that an earlier call dropped"),
-    ("sample", "filter parameters are uploaded again only when a temperature changed", "what an earlier call left: top_k"),
+    ("sample", "filter parameters are uploaded again only when a temperature changed", "what an earlier call left"),
     ("sample", "the uniform is linear in the seed", "random numbers of neighbouring seeds depend on each other"),
     ("sample", "the seed is XORed with the row's index", "random numbers of neighbouring seeds depend on each other: random numbers are those of another row")])
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
@@ -213,7 +213,7 @@ def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases
 
 
 @pytest.mark.parametrize("fails_where, needed", [
-    (lambda case, seed, between: True, ""), (lambda case, seed, between: seed != 2, ""), (lambda case, seed, between: None, ""),
+    (lambda case, seed, between: True, ""), (lambda case, seed, between: seed != 4, ""), (lambda case, seed, between: None, ""),
     (lambda case, seed, between: case.seeds == "consecutive", dependence.SEEDS),
     (lambda case, seed, between: case.seeds == "consecutive" or seed == 1, ""),
     (lambda case, seed, between: between is None, dependence.CALLS),

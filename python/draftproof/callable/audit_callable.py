@@ -420,7 +420,7 @@ class Auditor:
         before = None
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
-        needed = CALLS if before is not None else "" if judgement.suspect else self._dependence(case, judgement.n, trial)
+        needed = CALLS if before is not None else "" if judgement.suspect and judgement.name != "pairs" else self._dependence(case, judgement.n, trial)
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
         rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
         suspect = suspect_of(smallest, judgement, dependent(needed, rule), getattr(case, "batch", 0) == 1)
@@ -432,7 +432,8 @@ class Auditor:
 
     def _dependence(self, case: Any, n: int, trial: Trial) -> str:
         """What the failure of the case depends on beside rows and parameters: SEEDS, CALLS or ''."""
-        end = min(self.clock() + max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds), self.deadline)
+        now = self.clock()
+        end = now + min(SHRINK_SHARE * (self.deadline - now), max(2.0 * SHRINK_SECONDS, 4.0 * SHRINK_TIMES * trial.seconds))
 
         def found(other: Any, seed: int, between: Any) -> bool | None:
             run = run_of(self.driver, other, seed)

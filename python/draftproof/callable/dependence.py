@@ -9,8 +9,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-#: Nothing is found at this level where a case passes, in so many runs; in how many it must fail as it is.
-CALM, PASSES, FAILURES = 0.01, 4, 2
+#: A case passes where nothing is found at this level; it must in so many runs, and fail in as many as it is: a rare fault may do
+#: either once.
+CALM, RUNS = 0.01, 4
 #: Parameters of the calls in between: those that change every row, those that keep every token and yet are not off.
 OTHERS = ({"temperature": 0.6, "top_k": 3, "top_p": 0.7, "min_p": 0.2},
           {"temperature": 1.0, "top_k": 1 << 20, "top_p": float(np.nextafter(np.float32(1.0), np.float32(0.0))), "min_p": 1e-9})
@@ -26,14 +27,15 @@ def with_parameters(case: Any, given: dict[str, float]) -> Any:
 def dependence(case: Any, probe: Any, seed: int, found: Callable[[Any, int, Any], bool | None]) -> str:
     """SEEDS, CALLS or ''. probe: a small case; found(case, seed, between): does the case fail at CALM, with a call of the case
     `between` before each of its own (None: with none)? None where there is no time."""
-    if not all(found(case, seed + i, None) for i in range(1, FAILURES + 1)):  # before other calls change what is left behind
+    seeds = range(seed + 1, seed + 1 + RUNS)
+    if not all(found(case, each, None) for each in seeds):  # before other calls change what is left behind
         return ""
     if getattr(case, "seeds", "") == "consecutive" and all(
-            found(dataclasses.replace(case, seeds="random"), seed + i, None) is False for i in range(PASSES)):
+            found(dataclasses.replace(case, seeds="random"), each, None) is False for each in seeds):
         return SEEDS
     for given in OTHERS:
         for between in (with_parameters(probe, given), with_parameters(case, given)):
-            if all(found(case, seed + i, between) is False for i in range(PASSES)):
+            if all(found(case, each, between) is False for each in seeds):
                 return CALLS
     return ""
 

@@ -389,6 +389,8 @@ def _batches(maker: Maker, profile: str) -> None:
     # Calls in turn: what a call leaves behind, in the next one of the same shape.
     combos = [{"temperature": t, **more} for more in filters(100, maker.with_min_p)[::2] for t in (1.0, 0.3, 3.0)]
     maker.probes("calls in turn with other rows and parameters", 640, 100, combos, 16)
+    maker.add("calls in turn with other masks", 256, lambda: np.repeat(np.concatenate(
+        [rows.masked(np.zeros((1, 64), np.float32), begin, begin + 28) for begin in (0, 32)]), 16, axis=0), 64, 16)
     # Strength 3: temperature x filter x pattern of the batch.
     every = [{"temperature": t, **combo} for t in regimes.TEMPERATURES for combo in filters(260, maker.with_min_p)]
     order = np.random.default_rng(2).permutation(len(every))

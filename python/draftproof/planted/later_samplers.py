@@ -395,6 +395,18 @@ class WrongUnpermute(Sampler):
         return sampled[order]
 
 
+class MasksStay(Sampler):
+    masked = None
+
+    def __call__(self, logits, params, seeds):
+        rows = np.array(logits)
+        before, self.masked = self.masked, np.isneginf(rows)
+        if before is not None and before.shape == rows.shape:
+            both = before | self.masked
+            rows[both & ~both.all(axis=1, keepdims=True)] = -np.inf
+        return super().__call__(rows, params, seeds)
+
+
 class WrappedUniforms(Sampler):
     def uniforms(self, seeds, count):
         return uniform(np.asarray(seeds)[np.arange(count) % 1024], 1)
@@ -607,4 +619,6 @@ TABLE = (
      "lie in a tile."),
     ("filter", "min-p compares base-2 logits with a natural logarithm", MinPLogBase,
      "Logits were multiplied by log2(e) for exp2, the threshold is ln(min_p): min_p acts as min_p ** 0.69. Acts for min_p between 0 and 1."),
+    ("sample", "tokens masked in the call before stay masked", MasksStay,
+     "The mask's buffer is or-ed with the next step's and not cleared. Acts on the second of two calls of one shape whose masks differ."),
 )

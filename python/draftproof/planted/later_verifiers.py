@@ -283,6 +283,16 @@ class CoinsOfNeighbours(Slotted):
         return uniform(self.seeds[0], 3, b + i)
 
 
+class ProposalLeft(Stepped):
+    left = None
+
+    def begin(self):
+        if not self.ngram:
+            self.left = np.array(self.draft_probs)
+        elif self.left is not None and len(self.left) >= self.ends[-1] and self.left.shape[1] == self.logits.shape[1]:
+            self.draft_probs, self.ngram = self.left, False
+
+
 class CapturedSeeds(Slotted):
     def __init__(self):
         super().__init__()
@@ -438,4 +448,6 @@ TABLE = (
     ("verify", "acceptance compares the uniform with the running product of the ratios", ProductOfRatios,
      "cumprod is taken over min(1, p/q) and not over the accepted flags, with a fresh uniform a position. Acts from the second "
      "draft on after a ratio below 1: too few acceptances, then the ordinary residual."),
+    ("verify", "drafts without probabilities are judged by those that a call before left", ProposalLeft,
+     "The buffer of draft probabilities is read whether the drafter wrote it or not. Acts on n-gram drafts behind a call with as many drafts, or more, that had them."),
 )
