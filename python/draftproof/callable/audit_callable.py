@@ -405,8 +405,7 @@ class Auditor:
                 Failure(judgement.name, case, f"{case.name}: {judgement.sentence}" + (f" (suspect: {suspect})" if suspect else ""),
                         snippet_of(self.sampler, case, judgement.n, trial.run.seed), judgement.n, judgement.distance, suspect))
             return
-        now = self.clock()
-        end = now + min(SHRINK_SHARE * (self.deadline - now), max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
+        end = self._end_of_reruns(trial)
 
         def fails(smaller: Any) -> bool:
             n = smaller.logits.shape[0] if isinstance(smaller, FilterCase) else judgement.n
@@ -421,6 +420,7 @@ class Auditor:
         if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
             before = self.before
         needed = CALLS if before is not None else "" if judgement.suspect and judgement.name != "pairs" else self._dependence(case, judgement.n, trial)
+        end = self._end_of_reruns(trial)
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
         rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
         suspect = suspect_of(smallest, judgement, dependent(needed, rule), getattr(case, "batch", 0) == 1)
@@ -430,10 +430,13 @@ class Auditor:
                     snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
                     judgement.n, judgement.distance, suspect, before, by_every_profile=self.is_first_sweep))
 
+    def _end_of_reruns(self, trial: Trial, times: float = 1.0) -> float:
+        now = self.clock()
+        return now + min(SHRINK_SHARE * (self.deadline - now), times * max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
+
     def _dependence(self, case: Any, n: int, trial: Trial) -> str:
         """What the failure of the case depends on beside rows and parameters: SEEDS, CALLS or ''."""
-        now = self.clock()
-        end = now + min(SHRINK_SHARE * (self.deadline - now), max(2.0 * SHRINK_SECONDS, 4.0 * SHRINK_TIMES * trial.seconds))
+        end = self._end_of_reruns(trial, 4.0)
 
         def found(other: Any, seed: int, between: Any) -> bool | None:
             run = run_of(self.driver, other, seed)
