@@ -189,6 +189,7 @@ def test_the_self_test_refuses_what_it_does_not_know(given, named):
     ("sample", "rows are read from an address rounded down to four elements", "top_k 2", "rows are read from an address rounded down to 4 elements"),
     ("sample", "ranks are returned for tokens where min_p is on", "filters over seven tokens", "the rank of a token comes in its place"),
     ("filter", "masks are scattered back by row 0's order", "filters over seven tokens", "what is kept goes back in the order of the first row"),
+    ("sample", "tokens masked in the call before stay masked", "calls in turn with other masks", "what an earlier call left"),
     ("verify", "recovery reads the last draft's rows", "rows that differ from place to place", "residuals are of the last draft's row")])
 def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
     case = entry_of(verify_sweep.verify_sweep(True) if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
@@ -205,6 +206,7 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
     ("verify", "draft probabilities of an earlier call reused", "what an earlier call left: q is that of the first call"),
     ("filter", "tokens dropped in the call before stay dropped", "what an earlier call left: tokens that an earlier call dropped"),
     ("sample", "filter parameters are uploaded again only when a temperature changed", "what an earlier call left"),
+    ("verify", "drafts without probabilities are judged by those that a call before left", "what an earlier call left"),
     ("sample", "the uniform is linear in the seed", "random numbers of neighbouring seeds depend on each other"),
     ("sample", "the seed is XORed with the row's index", "random numbers of neighbouring seeds depend on each other: random numbers are those of another row")])
 def test_rules_that_explain_the_failing_case_alike_are_told_apart_by_other_cases(kind, fault, suspect):
