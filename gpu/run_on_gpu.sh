@@ -114,12 +114,13 @@ driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null
 gpu=$(sed -n '/"gpu": {/,/}/s/^ *"name": "\(.*\)",$/\1/p' "$work/bench.json")
 date=$(date +%Y-%m-%d)
 sanitizer=$(sed 's/^\([^ ]*\) \(.*\)$/"\1": "\2"/' "$work/sanitizer.txt" | paste -sd , -)
-compact() { tr -d '\n' | sed 's/  */ /g'; }  # rows by the thousand
+compact() { sed '/^  "rows": \[$/,/^  \]$/c\  "rows": []' | tr -d '\n' | sed 's/  */ /g'; }  # without the cases, which golden/ holds
+kernels=$("$root/gpu/kernel_texts.sh" | sed 's/^\([^ ]*\) \(.*\)$/"\1": "\2"/' | paste -sd , -)
 mkdir -p "$out"
 file=$out/$(tr '[:upper:]' '[:lower:]' <<<"$gpu" | tr -cs 'a-z0-9' '-' | sed 's/^-//; s/-$//')-$date.json
 {
-  printf '{\n"gpu": "%s",\n"driver": "%s",\n"commit": "%s",\n"date": "%s",\n"sanitizer": {%s},\n' \
-    "$gpu" "${driver:-unknown}" "$commit" "$date" "$sanitizer"
+  printf '{\n"gpu": "%s",\n"driver": "%s",\n"commit": "%s",\n"date": "%s",\n"kernels": {%s},\n"sanitizer": {%s},\n' \
+    "$gpu" "${driver:-unknown}" "$commit" "$date" "$kernels" "$sanitizer"
   printf '"regression": ' && compact <"$work/regress.json"
   printf ',\n"random": {"calls": %s, "equal": %s}' "$random_calls" "$random_equal"
   printf ',\n"library": ' && compact <<<"$library"

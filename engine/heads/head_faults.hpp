@@ -64,7 +64,7 @@ class FaultyDrafter : public Drafter {
 enum class FaultNeeds : std::uint8_t { nothing, chunks, shared_prefixes, chains };
 
 struct HeadFault {
-  int number = 0;    // row of heads.md section 4, as in the table of docs/heads.md
+  int number = 0;    // row of the table of docs/heads.md, "Faults"
   std::string name;  // "one rejected draft stays"
   FaultNeeds needs = FaultNeeds::nothing;
   std::shared_ptr<const HeadWeights> weights;  // that the faulty runner reads

@@ -85,7 +85,7 @@ struct RowParameters;  // logits/parameters.hpp
 struct FixedRows;      // a target and a proposal, the same after every prefix (fixed_rows.hpp)
 
 struct Bug {
-  std::string id = {};      // "B01" (bugs.md), several joined by '/'
+  std::string id = {};      // "B01" (docs/exactness.md), several joined by '/'
   std::string source = {};  // where it shipped
   std::string fault = {};   // what the code does
   std::vector<Hunt> hunts = {};

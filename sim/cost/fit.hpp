@@ -63,7 +63,7 @@ struct EngineFit {
 };
 
 // Standard deviations of a logarithm: what a source's step ratios have in common, what a configuration adds, and the
-// noise of one row. From the residuals of published speedups (simulator.md); a mixture of experts and a row with
+// noise of one row. From the residuals of published speedups (docs/cost_model.md); a mixture of experts and a row with
 // assumptions have twice the first two.
 struct VarianceComponents {
   double source = 0.08;
