@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "sim/cost/presets.hpp"
+#include "sim/cost/quantization.hpp"
 
 namespace draftproof {
 namespace {
@@ -45,9 +46,6 @@ bool has(const std::string& text, std::initializer_list<const char*> words) {
   return false;
 }
 
-constexpr double kFourBitBytes =
-    0.55;  // with a scale of 16 bits for 64 or 128 weights, and layers that stay as they are
-
 }  // namespace
 
 std::optional<Gpu> match_gpu(const std::string& name) {
@@ -79,20 +77,10 @@ Precision precision_of(const std::string& text) {
     lower.erase(begin, cache.size());
   }
   Precision precision;
-  if (has(lower, {"nvfp4", "mxfp4", "fp4", "w4a4"})) {
-    precision.weight_bytes = kFourBitBytes;
-    precision.compute_bits = 4.0;
-  } else if (has(lower, {"int4", "w4a16", "awq", "gptq", "4bit", "4-bit", "q4", "nf4", "w4"})) {
-    precision.weight_bytes = kFourBitBytes;
-  } else if (has(lower, {"fp8", "w8a8", "e4m3"})) {
-    precision.weight_bytes = 1.0;
-    precision.compute_bits = 8.0;
-  } else if (has(lower, {"int8", "w8a16", "8bit", "8-bit", "q8"})) {
-    precision.weight_bytes = 1.06;
-  } else if (has(lower, {"fp32", "float32"})) {
-    precision.weight_bytes = 4.0;
-    precision.head_bytes = 4.0;
-    precision.kv_bytes = 4.0;
+  if (const auto format = format_in(lower)) {
+    precision.weight_bytes = format->bytes;
+    precision.compute_bits = format->compute_bits;
+    if (format->bytes >= 4.0) precision.head_bytes = precision.kv_bytes = 4.0;
   }
   if (has(cache, {"8"})) precision.kv_bytes = 1.0;
   if (has(cache, {"fp4", "int4", "4bit"})) precision.kv_bytes = 0.5;
@@ -102,8 +90,7 @@ Precision precision_of(const std::string& text) {
 Precision stated_precision(const std::string& text, const std::string& where) {
   std::istringstream parts(lower_case(text) + ",");
   for (std::string part; std::getline(parts, part, ',');) {
-    const bool is_known = has(part, {"fp", "bf16", "float", "int4", "int8", "bit", "w4", "w8", "awq", "gptq", "q4",
-                                     "q8", "nf4", "e4m3", "e5m2"});
+    const bool is_known = format_in(part) || has(part, {"bf16", "fp16", "float16", "16-bit", "16bit", "16 bit"});
     if (!is_known)
       throw usage_error(where,
                         "is " + in_quotes(text) + "; expected a precision, as bf16, fp8, awq-int4 or \"bf16, KV fp8\"");
