@@ -17,13 +17,8 @@ struct BugsArguments {
   std::vector<std::string> only;
   int threads = 1;
   Artefacts artefacts;
-  bool markdown = false;
   bool json = false;
 };
-
-std::string passes_text(const std::optional<UsualTests>& usual, bool (UsualTests::*passes)() const) {
-  return !usual ? "-" : ((*usual).*passes)() ? "passes" : "caught";
-}
 
 void print_row(const BugResult& result) {
   const HuntResult* killer = result.killer();
@@ -31,9 +26,7 @@ void print_row(const BugResult& result) {
             << (killer ? letter_of(killer->detector) : "none") << std::right << std::setw(9)
             << (killer ? killer->faulty.cases : 0) << " " << std::left << std::setw(9)
             << (killer ? killer->faulty.unit : "") << std::right << std::setw(7) << std::fixed << std::setprecision(1)
-            << (killer ? killer->milliseconds : 0.0) << "  " << std::left << std::setw(8)
-            << passes_text(result.usual, &UsualTests::cosine_passes) << std::setw(8)
-            << passes_text(result.usual, &UsualTests::chi_squared_passes) << result.bug.fault << "\n";
+            << (killer ? killer->milliseconds : 0.0) << "  " << result.bug.fault << "\n";
   if (killer == nullptr) std::cout << "    SURVIVED\n";
   for (const HuntResult& hunt : result.hunts)
     if (hunt.sound.caught)
@@ -47,7 +40,7 @@ void print_evidence(const BugResult& result) {
 }
 
 void print_report(const BugReport& report, bool with_evidence) {
-  std::cout << "id      by       cases               ms  cosine  chi^2   fault\n";
+  std::cout << "id      by       cases               ms  fault\n";
   for (const BugResult& result : report.bugs) {
     print_row(result);
     if (with_evidence) print_evidence(result);
@@ -78,8 +71,6 @@ void run(const BugsArguments& arguments, ProgramContext& context) {
   });
   if (arguments.json) {
     print_json(document);
-  } else if (arguments.markdown) {
-    std::cout << markdown_table(report);
   } else {
     print_report(report, !arguments.only.empty());
   }
@@ -92,8 +83,6 @@ void add_bugs(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<BugsArguments>();
   options.names("--only", arguments->only, "Ids of bugs or controls, with their evidence");
   options.threads(arguments->threads);
-  options.flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
-  options.used_only({"--markdown"}, "with --json", [arguments] { return !arguments->json; });
   add_table(options, arguments->artefacts);
   options.json(arguments->json);
   options.examples({"", "--only B38", "--json", "--table bugs.tex --paper-width double"});

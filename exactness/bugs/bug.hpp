@@ -75,7 +75,7 @@ struct Hunt {
 };
 #endif
 
-// Single draws at a large vocabulary, as popular test suites see a sampler (usual_tests.hpp).
+// Single draws of faulty code, for the distribution lab.
 struct LargeSampler {
   std::vector<double> distribution;               // [V] that the draws should have
   std::function<Token(std::uint64_t draw)> draw;  // token of draw number 0, 1, ..., by the faulty code
@@ -89,10 +89,6 @@ struct Bug {
   std::string source = {};  // where it shipped
   std::string fault = {};   // what the code does
   std::vector<Hunt> hunts = {};
-  // The faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is null
-  // too, the fault has no single-token sampler, and `why_not` says why.
-  std::function<LargeSampler()> large_sampler = nullptr;
-  std::string why_not = {};
   // The sampler on these rows, if the fault shows on any p and q. Null: it needs more than a p and a q.
   std::function<LargeSampler(const std::shared_ptr<const FixedRows>&)> rows_sampler = nullptr;
   // The sampler of a row of these logits [V] under any parameters but temperature 0, if the fault is one of the

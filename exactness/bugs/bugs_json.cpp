@@ -15,15 +15,6 @@ Json json_of(const Finding& finding) {
           {"evidence", finding.caught ? Json(finding.evidence) : Json()}};
 }
 
-Json json_of(const std::optional<UsualTests>& usual) {
-  if (!usual) return nullptr;
-  return {{"cosine", usual->cosine},
-          {"cosine_passes", usual->cosine_passes()},
-          {"chi_squared", usual->chi_squared},
-          {"chi_squared_limit", usual->chi_squared_limit},
-          {"chi_squared_passes", usual->chi_squared_passes()}};
-}
-
 Json head_of(const Bug& bug) {
   return {{"id", bug.id}, {"source", bug.source}, {"fault", bug.fault}};
 }
@@ -43,8 +34,6 @@ Json json_of(const BugResult& result) {
             {"sound", json_of(hunt.sound)},
             {"ms", hunt.milliseconds}};
   });
-  row["usual_tests"] = json_of(result.usual);
-  row["why_no_usual_tests"] = result.usual ? Json() : Json(result.bug.why_not);
   return row;
 }
 
@@ -54,7 +43,6 @@ Json json_of(const ControlResult& result) {
   row["hunts"] = json_list(result.hunts, [](const HuntResult& hunt) -> Json {
     return {{"detector", letter_of(hunt.detector)}, {"finding", json_of(hunt.faulty)}, {"ms", hunt.milliseconds}};
   });
-  row["usual_tests"] = json_of(result.usual);
   return row;
 }
 
@@ -65,13 +53,6 @@ Finding finding_of(const Json& json, const std::string& where) {
   finding.unit = json_field<std::string>(json, "unit", where);
   finding.evidence = json_field_or_null<std::string>(json, "evidence", where).value_or("");
   return finding;
-}
-
-std::optional<UsualTests> usual_tests_in(const Json& row, const std::string& where) {
-  const auto json = json_field_or_null<Json>(row, "usual_tests", where);
-  if (!json) return std::nullopt;
-  return UsualTests{json_field<double>(*json, "cosine", where), json_field<double>(*json, "chi_squared", where),
-                    json_field<double>(*json, "chi_squared_limit", where)};
 }
 
 Bug bug_of(const Json& row, const std::string& where) {
@@ -123,8 +104,6 @@ BugReport report_of(const Json& json, const std::string& where) {
     result.bug = bug_of(row, where);
     const std::string place = where + ", bug " + result.bug.id;
     result.hunts = hunts_of(row, "faulty", place);
-    result.usual = usual_tests_in(row, place);
-    result.bug.why_not = json_field_or_null<std::string>(row, "why_no_usual_tests", place).value_or("");
     report.bugs.push_back(std::move(result));
   }
   for (const Json& row : json_field<Json::array_t>(json, "controls", where)) {
@@ -132,7 +111,6 @@ BugReport report_of(const Json& json, const std::string& where) {
     result.control = bug_of(row, where);
     const std::string place = where + ", control " + result.control.id;
     result.hunts = hunts_of(row, "finding", place);
-    result.usual = usual_tests_in(row, place);
     report.controls.push_back(std::move(result));
   }
   for (const Json& row : json_field<Json::array_t>(json, "waiting_rows", where))

@@ -3,21 +3,11 @@
 #include <algorithm>
 
 #include "base/dtype.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof {
-
-Logits usual_target_logits(bool as_bf16) {
-  Logits logits;
-  for (const double p : usual_target_distribution()) {
-    const auto l = static_cast<float>(natural_log(p));
-    logits.push_back(as_bf16 ? bf16_to_f32(f32_to_bf16(l)) : l);
-  }
-  return logits;
-}
 
 std::vector<double> probabilities_of(const Distribution& distribution) {
   std::vector<double> out;

@@ -1,5 +1,4 @@
-// Large samplers of filter and processor bugs: the distribution that a row of the usual tests' vocabulary should
-// have, and draws from the distribution that faulty code gives it.
+// Samplers of filter bugs: the distribution that a row should have, and draws from the distribution that faulty code gives it.
 #pragma once
 
 #include <span>
@@ -10,10 +9,6 @@
 #include "exactness/bugs/filter/hunts.hpp"
 
 namespace draftproof {
-
-// Logits of usual_target_distribution(); `as_bf16` rounds them as a model's output in that type would be, which makes
-// ties.
-Logits usual_target_logits(bool as_bf16 = false);
 
 // The probabilities of a processed row.
 std::vector<double> probabilities_of(const Distribution& distribution);

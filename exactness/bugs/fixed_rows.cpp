@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 namespace draftproof {
@@ -51,11 +50,6 @@ void TableWithout::for_each_log_weight(const LogWeightSink& sink) const {
 
 FixedRows::FixedRows(std::vector<double> p, std::vector<double> q)
     : target(p), proposal(q), residual(residual_masses(DenseRows<double>{{p}}, DenseRows<double>{{q}}, 0)) {}
-
-FixedRowsPointer FixedRows::usual() {
-  static const auto rows = std::make_shared<const FixedRows>(usual_target_distribution(), usual_draft_distribution());
-  return rows;
-}
 
 ChainOutcome verify_fixed_chain(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
   FixedTarget target{rows};

@@ -36,8 +36,6 @@ class CumulativeTable {
 struct FixedRows {
   // p and q: probabilities [V], zeros allowed.
   FixedRows(std::vector<double> p, std::vector<double> q);
-  // The usual distributions.
-  static std::shared_ptr<const FixedRows> usual();
 
   CumulativeTable target, proposal, residual;
 };

@@ -7,7 +7,6 @@
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "base/split.hpp"
-#include "exactness/bugs/fixed_rows.hpp"
 
 namespace draftproof {
 namespace {
@@ -23,19 +22,12 @@ HuntResult run_hunt(const Hunt& hunt) {
   return result;
 }
 
-std::optional<UsualTests> usual_tests_of(const Bug& bug) {
-  if (bug.large_sampler) return usual_tests_of(bug.large_sampler());
-  if (bug.rows_sampler) return usual_tests_of(bug.rows_sampler(FixedRows::usual()));
-  return std::nullopt;
-}
-
 BugResult run(Bug bug) {
   BugResult result;
   for (const Hunt& hunt : bug.hunts) {
     result.hunts.push_back(run_hunt(hunt));
     result.hunts.back().sound = hunt.run(false);
   }
-  result.usual = usual_tests_of(bug);
   result.bug = std::move(bug);
   return result;
 }
@@ -43,7 +35,6 @@ BugResult run(Bug bug) {
 ControlResult run_control(Control control) {
   ControlResult result;
   for (const Hunt& hunt : control.hunts) result.hunts.push_back(run_hunt(hunt));
-  result.usual = usual_tests_of(control);
   result.control = std::move(control);
   return result;
 }
@@ -60,11 +51,6 @@ void refuse_unknown(const std::vector<std::string>& wanted, const std::vector<Bu
     throw usage_error(
         "--only", "'" + id + "' is not a bug or control; there are: " + joined(known, ", ") + did_you_mean(id, known));
   }
-}
-
-std::string usual_verdict(const std::optional<UsualTests>& usual, bool (UsualTests::*passes)() const) {
-  if (!usual) return "-";
-  return ((*usual).*passes)() ? "passes" : "caught";
 }
 
 }  // namespace
@@ -127,25 +113,6 @@ BugReport run_bugs(const std::vector<std::string>& wanted, int threads, const st
     if (done) done();
   });
   return report;
-}
-
-std::string markdown_table(const BugReport& report) {
-  std::string text =
-      "| id | shipped in | fault | caught by | cases | cosine > 0.99 | ten sigma |\n|---|---|---|---|---|---|---|\n";
-  for (const BugResult& result : report.bugs) {
-    std::string caught;
-    std::string cases;
-    for (const HuntResult& hunt : result.hunts) {
-      if (!hunt.faulty.caught) continue;
-      caught += (caught.empty() ? "" : ", ") + std::string(1, static_cast<char>(hunt.detector));
-      cases += (cases.empty() ? "" : ", ") + std::to_string(hunt.faulty.cases) + " " + hunt.faulty.unit;
-    }
-    text += "| " + result.bug.id + " | " + result.bug.source + " | " + result.bug.fault + " | " +
-            (caught.empty() ? "SURVIVED" : caught) + " | " + cases + " | " +
-            usual_verdict(result.usual, &UsualTests::cosine_passes) + " | " +
-            usual_verdict(result.usual, &UsualTests::chi_squared_passes) + " |\n";
-  }
-  return text;
 }
 
 }  // namespace draftproof

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "exactness/bugs/bug.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 
 namespace draftproof {
 
@@ -25,7 +23,6 @@ struct HuntResult {
 struct BugResult {
   Bug bug;
   std::vector<HuntResult> hunts;
-  std::optional<UsualTests> usual;
 
   // The first hunt that caught the fault; null for none: the bug survived.
   const HuntResult* killer() const;
@@ -36,7 +33,6 @@ struct BugResult {
 struct ControlResult {
   Control control;
   std::vector<HuntResult> hunts;  // `sound` is not run
-  std::optional<UsualTests> usual;
   bool passes() const;
 };
 
@@ -59,8 +55,5 @@ BugReport run_bugs(const std::vector<std::string>& wanted, int threads, const st
 
 // How many there are, controls included.
 std::size_t count_of_bugs();
-
-// The table of docs/exactness.md: what does not depend on the machine.
-std::string markdown_table(const BugReport& report);
 
 }  // namespace draftproof

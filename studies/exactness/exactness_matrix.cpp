@@ -139,28 +139,12 @@ void add_hunt(ExactnessCell& cell, const HuntResult& hunt, bool is_control) {
     cell.sentence += (is_control ? "Silent, as it should be, over " : "Saw nothing in ") + unit_text(hunt.faulty) + ".";
 }
 
-ExactnessCell usual_cell(const std::optional<UsualTests>& usual, bool cosine, bool is_control,
-                         const std::string& why_not) {
-  if (!usual) return {CellState::quiet, "-", "Not shown to it: " + why_not + "."};
-  const bool passes = cosine ? usual->cosine_passes() : usual->chi_squared_passes();
-  const std::string numbers = cosine ? "cosine similarity " + short_number(usual->cosine) + ", above 0.99 passes"
-                                     : "chi-squared " + short_number(usual->chi_squared) + ", below " +
-                                           short_number(usual->chi_squared_limit) + " passes";
-  const CellState state = passes == is_control ? CellState::good : CellState::expected_bad;
-  return {state, passes ? "passes" : "caught",
-          std::string(passes ? "Passes" : "Is caught by") + " the usual test: " + numbers +
-              (passes && !is_control ? ", although the code is faulty." : ".")};
-}
-
-ExactnessRow bug_row(const Bug& bug, const std::vector<HuntResult>& hunts, const std::optional<UsualTests>& usual,
-                     bool is_control, ExactnessCell verdict) {
+ExactnessRow bug_row(const Bug& bug, const std::vector<HuntResult>& hunts, bool is_control, ExactnessCell verdict) {
   ExactnessRow row{bug.id, bug.source + ": " + bug.fault, {std::move(verdict)}, {}};
   row.cells.resize(1 + kDetectorColumns.size());
   for (const HuntResult& hunt : hunts)
     for (std::size_t column = 0; column < kDetectorColumns.size(); ++column)
       if (kDetectorColumns[column].detector == hunt.detector) add_hunt(row.cells[1 + column], hunt, is_control);
-  row.cells.push_back(usual_cell(usual, true, is_control, bug.why_not));
-  row.cells.push_back(usual_cell(usual, false, is_control, bug.why_not));
   row.command = {"draftproof", "bugs", "--only", bug.id};
   return row;
 }
@@ -173,10 +157,6 @@ ExactnessMatrix bug_matrix(const ExactnessSnapshot& snapshot) {
     matrix.columns.emplace_back(column.name);
     matrix.meanings.emplace_back(column.meaning);
   }
-  matrix.columns.insert(matrix.columns.end(), {"cosine", "chi^2"});
-  matrix.meanings.insert(matrix.meanings.end(),
-                         {"What libraries ask of a sampler: cosine similarity of counts and p above 0.99, V = 4096.",
-                          "What libraries ask of a sampler: chi-squared within ten standard deviations of its mean."});
   for (const BugResult& result : snapshot.bugs.bugs) {
     const bool killed = result.killer() != nullptr;
     ExactnessCell verdict{
@@ -187,11 +167,11 @@ ExactnessMatrix bug_matrix(const ExactnessSnapshot& snapshot) {
         killed ? "A detector catches it, and " +
                      std::string(result.twin_passes() ? "none accuses its sound twin." : "one ACCUSES its sound twin.")
                : "No detector catches it."};
-    matrix.rows.push_back(bug_row(result.bug, result.hunts, result.usual, false, std::move(verdict)));
+    matrix.rows.push_back(bug_row(result.bug, result.hunts, false, std::move(verdict)));
   }
   for (const ControlResult& result : snapshot.bugs.controls)
     matrix.rows.push_back(
-        bug_row(result.control, result.hunts, result.usual, true,
+        bug_row(result.control, result.hunts, true,
                 {result.passes() ? CellState::good : CellState::bad, result.passes() ? "passes" : "accused",
                  "A control: sound code that looks like a bug, which nothing may accuse."}));
   return matrix;

@@ -215,10 +215,6 @@ TEST_CASE("the counts of bugs are those of its rows, and a row's are those of th
     CHECK(row.at("ms") == killer->at("ms"));
     CHECK(row.at("twin_passes") ==
           std::ranges::none_of(hunts, [](const ordered_json& hunt) { return hunt.at("sound").at("caught") == true; }));
-    const ordered_json& usual = row.at("usual_tests");
-    if (usual.is_null()) continue;
-    CHECK(usual.at("cosine_passes") == (number(usual, "cosine") > 0.99));
-    CHECK(usual.at("chi_squared_passes") == (number(usual, "chi_squared") < number(usual, "chi_squared_limit")));
   }
   for (const ordered_json& control : document.at("controls"))
     CHECK(control.at("passes") == std::ranges::none_of(control.at("hunts"), [](const ordered_json& hunt) {

@@ -206,7 +206,6 @@ TEST_CASE("bugs counts what was killed and shows the evidence of those that are 
   const json& row = document.at("rows").at(0);
   CHECK(row.at("id") == "B01");
   CHECK(row.at("detector") == "K");
-  CHECK(row.at("usual_tests").at("cosine_passes") == true);
   CHECK(row.at("hunts").size() == 2);
   const ProgramResult text = run_draftproof({"bugs", "--only", "B01"});
   CHECK(text.out.find("36/65") != std::string::npos);  // the distribution that a noise vector used twice has

@@ -122,8 +122,7 @@ std::vector<Bug> draft_length_bugs() {
        .source = "DSpark 2607.05147, appendix A; TensorRT-LLM #17056",
        .fault = "a scheduler takes the best draft length over the confidences of all slots, and the later ones have "
                 "read drafts that it then cuts",
-       .hunts = {scheduler_hunt(kExactChain), scheduler_hunt(kExactBlock)},
-       .why_not = "rows that are the same after every draft have confidences that are known before it"},
+       .hunts = {scheduler_hunt(kExactChain), scheduler_hunt(kExactBlock)}},
       {.id = "B91",
        .source = "p_min of llama.cpp, with the drawn drafts of llama.cpp #27694",
        .fault = "a drawn draft is dropped, with all behind it, where its own q is below p_min",

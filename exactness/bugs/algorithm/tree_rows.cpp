@@ -5,7 +5,6 @@
 
 #include "exactness/bugs/algorithm/family.hpp"
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 #include "exactness/proof/distribution_text.hpp"
 #include "exactness/proof/steps.hpp"
 #include "reference/verify/chance.hpp"
@@ -86,11 +85,7 @@ std::vector<Bug> tree_row_bugs() {
                     "one's row",
            .hunts = {{Detector::enumeration,
                       [](bool faulty) { return find_wrong_distribution({.draft_len = 2}, tree_step(faulty)); }},
-                     {Detector::ragged, find_misread_rows}},
-           // The token after a second child, whose row is taken for the first one's: here a distribution near it.
-           .large_sampler = [] {
-             return sampler_of_distribution(usual_target_distribution(), usual_draft_distribution());
-           }}};
+                     {Detector::ragged, find_misread_rows}}}};
 }
 
 }  // namespace draftproof

@@ -7,7 +7,6 @@
 #include "exactness/bugs/coupling/request_batch.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {

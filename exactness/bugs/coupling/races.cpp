@@ -27,41 +27,6 @@ Finding first_token_of_shared_race(bool faulty) {
   });
 }
 
-// A race over E_x / q_x and another over E_x / r_x with the same exponentials E. Run in order of time: tokens arrive as
-// a Poisson process with marks of distribution q, so that the first arrival of x is at E_x / q_x. The draft is the
-// first mark; the winner of the other race is the least arrival time times q_x / r_x. That visits the few tokens that
-// can win instead of the whole vocabulary twice.
-LargeSampler shared_race_sampler(const FixedRowsPointer& rows) {
-  double largest_ratio = 0.0;
-  for (std::size_t x = 0; x < rows->proposal.masses().size(); ++x)
-    largest_ratio = std::max(largest_ratio, rows->residual.masses()[x] / rows->proposal.masses()[x]);
-  const auto draw = [rows, largest_ratio](std::uint64_t request) {
-    const std::uint64_t seed = derive_seed(0, request);
-    PhiloxSource philox;
-    Token draft = kPaddingToken;
-    Token recovered = kPaddingToken;
-    double best = std::numeric_limits<double>::infinity();
-    double time = 0.0;
-    for (std::uint32_t arrival = 0; time < best * largest_ratio; ++arrival) {
-      const RandomBlock block = philox.block(seed, {arrival, 0, 0, Purpose::draft_sample});
-      const Token token = rows->proposal.draw(block);
-      time += exponential_noise(block.word[2]);
-      if (arrival == 0) {
-        draft = token;
-        AddressedChance<> chance(philox, seed, 0);
-        if (chance.accept(rows->target.mass(token), rows->proposal.mass(token), 0)) return draft;
-      }
-      if (!(rows->residual.mass(token) > 0.0)) continue;
-      const double score = time * rows->proposal.mass(token) / rows->residual.mass(token);
-      if (score >= best) continue;
-      best = score;
-      recovered = token;
-    }
-    return recovered;
-  };
-  return {rows->target.masses(), draw};
-}
-
 }  // namespace
 
 std::vector<Bug> shared_race_bugs() {
@@ -70,12 +35,10 @@ std::vector<Bug> shared_race_bugs() {
            .fault = "the recovered token is raced over the Gumbel noise that the draft was raced over",
            .hunts = {key_audit_hunt(residual_at_the_draft, Sampler::race, kVerifyChain),
                      {Detector::enumeration, first_token_of_shared_race}},
-           .large_sampler = [] { return shared_race_sampler(FixedRows::usual()); },
            // The race itself, which visits every token.
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, residual_at_the_draft, {.sampler = Sampler::race});
-               }}};
+           .rows_sampler = [](const FixedRowsPointer& rows) {
+             return speculative_sampler(rows, residual_at_the_draft, {.sampler = Sampler::race});
+           }}};
 }
 
 }  // namespace draftproof

@@ -8,7 +8,6 @@
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 
 namespace draftproof {
 namespace {
@@ -64,23 +63,6 @@ Hunt reused_noise_hunt(KeyFault fault) {
           }};
 }
 
-// Only the most probable of the tokens that share a noise word can win, so the race is one among those.
-LargeSampler without_block_prefix_sampler() {
-  constexpr std::size_t kLargeBlock = kUsualVocabSize / 4;
-  std::vector<double> masses = usual_target_distribution();
-  for (std::size_t word = 0; word < kLargeBlock; ++word) {
-    std::size_t best = word;
-    for (std::size_t token = word; token < masses.size(); token += kLargeBlock)
-      if (masses[token] > masses[best]) best = token;
-    for (std::size_t token = word; token < masses.size(); token += kLargeBlock)
-      if (token != best) masses[token] = 0.0;
-  }
-  const CumulativeTable winners(std::move(masses));
-  return {usual_target_distribution(), [winners](std::uint64_t draw) {
-            return winners.draw(PhiloxSource().block(derive_seed(0, draw), {0, 0, 0, Purpose::target_sample}));
-          }};
-}
-
 }  // namespace
 
 std::vector<Bug> rank_bugs() {
@@ -90,8 +72,7 @@ std::vector<Bug> rank_bugs() {
        .fault =
            "a rank does not advance its state with the others, and blocks of the vocabulary count their noise from 0",
        .hunts = {reused_noise_hunt(without_block_prefix), reused_noise_hunt(every_second_step),
-                 different_ranks_hunt(without_block_prefix), different_ranks_hunt(every_second_step)},
-       .large_sampler = without_block_prefix_sampler}};
+                 different_ranks_hunt(without_block_prefix), different_ranks_hunt(every_second_step)}}};
 }
 
 }  // namespace draftproof

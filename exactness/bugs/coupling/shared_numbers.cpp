@@ -83,8 +83,7 @@ std::vector<Bug> shared_number_bugs() {
            .source = "llama-cpp-python 0.3.36, XTC and the final draw",
            .fault = "two samplers start the same generator from the one seed that was given: the coin that drops the "
                     "likeliest tokens at step 2t is the number that drew the token at step t",
-           .hunts = {{Detector::independence, find_shared_coin}},
-           .why_not = "the fault is in pairs of draws"},
+           .hunts = {{Detector::independence, find_shared_coin}}},
           {.id = "B79",
            .source = "vLLM on one ROCm target",
            .fault = "one row of noise is broadcast over the batch, so that equal prompts get equal tokens",

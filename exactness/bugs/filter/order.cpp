@@ -5,7 +5,6 @@
 #include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -76,20 +75,6 @@ std::vector<SeededRow> rows_with_one_top_p() {
   return batch;
 }
 
-// The same with one uniform a draw, which walks down the ranks: a race over 4096 tokens is slow.
-LargeSampler sampler_by_rank() {
-  const std::vector<double>& distribution = usual_draft_distribution();
-  std::vector<Token> order(distribution.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto p = [&](Token token) { return distribution[static_cast<std::size_t>(token)]; };
-  std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return p(a) > p(b); });
-  std::vector<double> sorted_distribution;
-  for (const Token token : order) sorted_distribution.push_back(p(token));
-  const auto rank_of_draw = sampler_of_distribution({}, sorted_distribution).draw;
-  return {distribution,
-          [order, rank_of_draw](std::uint64_t i) { return order[static_cast<std::size_t>(rank_of_draw(i))]; }};
-}
-
 KeptTokens kept_before_temperature(std::span<const float> logits, const RowParameters& parameters) {
   const TemperedRow raw(logits, 1.0f);
   return kept_by_production(raw.distribution, parameters.filters);
@@ -135,15 +120,12 @@ std::vector<Bug> filter_order_bugs() {
       {.id = "B63",
        .source = "sglang #35697",
        .fault = "where a request of the batch has top-p, rows are sorted and noise goes by rank, not by token id",
-       .hunts = {{Detector::batch, batch_hunt}},
-       .large_sampler = sampler_by_rank},
+       .hunts = {{Detector::batch, batch_hunt}}},
       {.id = "B64",
        .source = "mlc-llm #951, tt-metal #25341",
        .fault = "top-p cuts the row before the temperature; probabilities go through a second softmax after the mask",
        .hunts = {distribution_hunt(distribution_filtered_before_temperature),
                  distribution_hunt(distribution_after_second_softmax)},
-       .large_sampler =
-           [] { return sampler_filtered_before_temperature(usual_target_logits(), with_both(0.9f, 1.25f)); },
        .filter_sampler = sampler_filtered_before_temperature},
   };
 }

@@ -30,7 +30,6 @@ Bug value_only_pivot() {
                      [rule](bool faulty) {
                        return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty)));
                      }}},
-          .large_sampler = [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); },
           .filter_sampler = filter_sampler_of(kept_by_value)};
 }
 
@@ -68,8 +67,7 @@ Bug two_code_paths() {
   return {.id = "B47",
           .source = "vllm #50979",
           .fault = "batches of 8 rows and more are filtered by another kernel, which has another rule for ties",
-          .hunts = {{Detector::batch, run}},
-          .large_sampler = [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
+          .hunts = {{Detector::batch, run}}};
 }
 
 constexpr float kTinyTemperature = 1e-6f;
@@ -106,17 +104,7 @@ Bug tiny_temperature() {
   return {.id = "B48",
           .source = "vllm #5404, #41598",
           .fault = "greedy rows in a batch with random ones are sampled at temperature 1e-6, so that ties are drawn",
-          .hunts = {{Detector::batch, batch_hunt}, {Detector::enumeration, distribution_hunt}},
-          .large_sampler = [] {
-            // Two tokens tie for the first place.
-            Logits logits = usual_target_logits();
-            logits[1] = logits[0];
-            std::vector<double> distribution(logits.size(), 0.0);
-            distribution[0] = 1.0;
-            const TemperedRow row(logits, kTinyTemperature);
-            return sampler_of_distribution(distribution,
-                                           kept_probabilities(row.distribution, KeptTokens(logits.size(), true)));
-          }};
+          .hunts = {{Detector::batch, batch_hunt}, {Detector::enumeration, distribution_hunt}}};
 }
 
 KeptTokens kept_with_k_clamped(const LogitsDistribution& row, const FilterParameters& parameters) {
@@ -134,7 +122,6 @@ Bug k_clamped_to_one() {
                      [rule](bool faulty) {
                        return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty)));
                      }}},
-          .large_sampler = [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); },
           .filter_sampler = filter_sampler_of(kept_with_k_clamped)};
 }
 

@@ -157,21 +157,11 @@ Finding find_top_p_off_when_cold(bool faulty) {
   return find_wrong_kept_tokens(rows, settings, faulty ? kept_unless_nan : kept_by_production);
 }
 
-RowParameters cold_top_p() {
-  RowParameters parameters = with_top_p(0.9f);
-  parameters.temperature = 0.1f;
-  return parameters;
-}
-
 // Engines skip a top-p of 1.
 KeptRule where_top_p_is_on(KeptRule rule) {
   return [rule = std::move(rule)](const LogitsDistribution& row, const FilterParameters& parameters) {
     return parameters.top_p == 1.0f ? kept_by_production(row, parameters) : rule(row, parameters);
   };
-}
-
-std::function<LargeSampler()> sampler_with(RowParameters parameters, const KeptRule& rule) {
-  return [parameters, rule] { return sampler_of_rule(usual_target_logits(), parameters, rule); };
 }
 
 }  // namespace
@@ -183,31 +173,26 @@ std::vector<Bug> top_p_bugs() {
        .fault = "with top-k on, one path takes top-p as a share of the mass that top-k left, the other as one of the "
                 "whole row",
        .hunts = {small_row_hunt(top_p_settings(std::vector<std::int32_t>{0, 2, 3}), kept_of_renormalised)},
-       .large_sampler = sampler_with(with_both(0.7f, 1500), kept_of_renormalised),
        .filter_sampler = filter_sampler_of(kept_of_renormalised)},
       {.id = "B50",
        .source = "vllm #48928",
        .fault = "top-p bisects a pivot and stops at a small interval, within which whole groups of tokens stay or go "
                 "together",
-       .hunts = {many_token_hunt(kept_by_approximate_pivot)},
-       .large_sampler = sampler_with(with_top_p(0.9f), kept_by_approximate_pivot)},
+       .hunts = {many_token_hunt(kept_by_approximate_pivot)}},
       {.id = "B51",
        .source = "llama.cpp #1953",
        .fault = "top-p drops the token that reaches the share",
        .hunts = {small_row_hunt(plain_settings(), kept_one_short)},
-       .large_sampler = sampler_with(with_top_p(0.9f), kept_one_short),
        .filter_sampler = filter_sampler_of(where_top_p_is_on(kept_one_short))},
       {.id = "B52",
        .source = "flashinfer #2202",
        .fault = "top-p stops at a kept mass of p - 1e-5, so that the boundary token is lost",
-       .hunts = {many_token_hunt(kept_within_tolerance)},
-       .large_sampler = sampler_with(with_top_p(0.9f), kept_within_tolerance)},
+       .hunts = {many_token_hunt(kept_within_tolerance)}},
       {.id = "B76",
        .source = "vLLM 0.33.0, Triton top-k/top-p for batches above 64",
        .fault = "top-p takes probabilities relative to mean + 10 standard deviations: at low temperature they are 0/0, "
                 "and nothing is dropped",
        .hunts = {{Detector::differential, find_top_p_off_when_cold}},
-       .large_sampler = sampler_with(cold_top_p(), kept_unless_nan),
        .filter_sampler = filter_sampler_of(where_top_p_is_on(kept_unless_nan))},
   };
 }

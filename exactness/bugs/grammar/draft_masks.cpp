@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "exactness/bugs/grammar/family.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 
 namespace draftproof {
 
@@ -19,27 +18,7 @@ Finding find_wrong_masks(const EngineMasks& masks) {
   return find_wrong_distribution({.draft_len = 2}, step, proof_steps::target_under_grammar);
 }
 
-LargeSampler sampler_of_mask(const std::function<bool(Token)>& right, const std::function<bool(Token)>& wrong) {
-  const TemperedRow row(usual_target_logits(), 1.0f);
-  const auto kept = [&](const std::function<bool(Token)>& allows) {
-    KeptTokens tokens;
-    for (std::size_t i = 0; i < row.logits.size(); ++i) tokens.push_back(allows(static_cast<Token>(i)));
-    return kept_probabilities(row.distribution, tokens);
-  };
-  return sampler_of_distribution(kept(right), kept(wrong));
-}
-
 namespace {
-
-bool is_even(Token token) {
-  return token % 2 == 0;
-}
-bool is_odd(Token token) {
-  return token % 2 != 0;
-}
-bool is_any(Token) {
-  return true;
-}
 
 Hunt mask_hunt(EngineMasks faulty_masks) {
   return {Detector::enumeration, [faulty_masks = std::move(faulty_masks)](bool faulty) {
@@ -143,32 +122,27 @@ std::vector<Bug> draft_mask_bugs() {
        .source = "sglang #25361",
        .fault = "masks are made from a state that lags behind: the row behind a draft has the mask of the row before "
                 "it",
-       .hunts = {mask_hunt(late_masks)},
-       .large_sampler = [] { return sampler_of_mask(is_even, is_odd); }},
+       .hunts = {mask_hunt(late_masks)}},
       {.id = "B95",
        .source = "TensorRT-LLM #18892",
        .fault = "a tree's masks are made along the flat list of its nodes, so that a second child has a state that "
                 "its sibling has moved",
-       .hunts = {{Detector::enumeration, find_wrong_tree_masks}},
-       .large_sampler = [] { return sampler_of_mask(is_even, is_odd); }},
+       .hunts = {{Detector::enumeration, find_wrong_tree_masks}}},
       {.id = "B96",
        .source = "vllm #52146",
        .fault = "an end token that the grammar was not told of is allowed wherever text is, and ends a string that "
                 "is not complete",
-       .hunts = {mask_hunt(masks_with_end)},
-       .large_sampler = [] { return sampler_of_mask([](Token token) { return token != 5; }, is_any); }},
+       .hunts = {mask_hunt(masks_with_end)}},
       {.id = "B97",
        .source = "llguidance #366",
        .fault =
            "mask and matcher disagree about merged tokens: the mask looks at the first character, and the rest is not "
            "legal",
-       .hunts = {{Detector::enumeration, find_illegal_merge}},
-       .large_sampler = [] { return sampler_of_mask(is_even, [](Token token) { return token % 4 != 1; }); }},
+       .hunts = {{Detector::enumeration, find_illegal_merge}}},
       {.id = "B100",
        .source = "vllm #44292",
        .fault = "the row behind the last draft has no mask, and the bonus token is any",
-       .hunts = {mask_hunt(masks_without_bonus)},
-       .large_sampler = [] { return sampler_of_mask(is_even, is_any); }}};
+       .hunts = {mask_hunt(masks_without_bonus)}}};
 }
 
 }  // namespace draftproof

@@ -1,5 +1,4 @@
-// What the bugs of structured output share: steps whose rows are masked by the toy grammar, rightly or not, and the row
-// of the usual tests under a wrong mask.
+// What the bugs of structured output share: steps whose rows are masked by the toy grammar, rightly or not.
 #pragma once
 
 #include <functional>
@@ -27,8 +26,5 @@ inline EngineMasks sound_masks() {
 // E: a chain of two drafts from bare rows, judged by rows with the engine's masks; what comes out against the target
 // masked at every position.
 Finding find_wrong_masks(const EngineMasks& masks);
-
-// The usual row, of which the grammar allows `right`, masked to `wrong`.
-LargeSampler sampler_of_mask(const std::function<bool(Token)>& right, const std::function<bool(Token)>& wrong);
 
 }  // namespace draftproof

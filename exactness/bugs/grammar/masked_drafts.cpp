@@ -32,7 +32,7 @@ Finding find_cut_drafts(bool faulty) {
   return find_forbidden_drafts(faulty ? ForbiddenDrafts::cut : ForbiddenDrafts::judged, TakenFor::drawn);
 }
 
-// The usual rows under a mask of every other token.
+// The rows under a mask of every other token.
 DenseMasses<double> of_even(const DenseMasses<double>& masses) {
   return proof_steps::masked(masses, std::vector<std::uint32_t>((masses.size() + 31) / 32, 0x55555555u));
 }

@@ -61,14 +61,6 @@ Finding find_wrong_greedy_token(bool faulty) {
   return find_impossible_token(cases);
 }
 
-LargeSampler sampler_by_division() {
-  const Logits logits = usual_target_logits();
-  std::vector<double> distribution(logits.size(), 0.0);
-  distribution[0] = 1.0;
-  const Token token = sampled_by_division(logits, 0.0f, InjectedSource::kZeros);
-  return {distribution, [token](std::uint64_t) { return token; }};
-}
-
 // Ids outside the vocabulary.
 
 constexpr std::size_t kVocabSize = 5;
@@ -143,15 +135,6 @@ Finding find_write_outside(bool faulty) {
   });
 }
 
-// A neighbour's bias of -100 has hit token 100.
-LargeSampler sampler_of_hit_row() {
-  const TemperedRow row(usual_target_logits(), 1.0f);
-  const KeptTokens all(row.logits.size(), true);
-  KeptTokens hit = all;
-  hit[100] = false;
-  return sampler_of_distribution(kept_probabilities(row.distribution, all), kept_probabilities(row.distribution, hit));
-}
-
 }  // namespace
 
 std::vector<Bug> mixed_row_bugs() {
@@ -161,14 +144,12 @@ std::vector<Bug> mixed_row_bugs() {
        .fault = "greedy rows are marked by temperature 0 and looked for by -1, so that in a mixed batch they are "
                 "divided by 0",
        .hunts = {{Detector::injection, find_wrong_greedy_token},
-                 {Detector::enumeration, find_wrong_greedy_distribution}},
-       .large_sampler = sampler_by_division},
+                 {Detector::enumeration, find_wrong_greedy_distribution}}},
       {.id = "B75",
        .source = "vllm #54195",
        .fault = "the id of a bias or a stop token is not checked, and one outside the vocabulary writes a neighbour's "
                 "logits",
-       .hunts = {{Detector::support, find_write_outside}, {Detector::batch, find_neighbour_biased}},
-       .large_sampler = sampler_of_hit_row},
+       .hunts = {{Detector::support, find_write_outside}, {Detector::batch, find_neighbour_biased}}},
   };
 }
 

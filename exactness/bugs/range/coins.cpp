@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/hunting.hpp"
 #include "exactness/bugs/one_draft.hpp"
-#include "exactness/bugs/range/family.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chain.hpp"

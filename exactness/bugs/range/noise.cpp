@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exactness/bugs/engine_numbers.hpp"
-#include "exactness/bugs/range/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "reference/random/uniform.hpp"
 
@@ -85,11 +85,8 @@ Bug noise_bug(std::string id, std::string source, std::string fault, float (*noi
     return find_wrong_noise_tail(
         [&](std::uint32_t word) { return faulty ? static_cast<double>(noise(word)) : gumbel_noise(word); });
   };
-  return {.id = std::move(id),
-          .source = std::move(source),
-          .fault = std::move(fault),
-          .hunts = {{Detector::tail, run}},
-          .large_sampler = [noise] { return large_race_sampler(noise); }};
+  return {
+      .id = std::move(id), .source = std::move(source), .fault = std::move(fault), .hunts = {{Detector::tail, run}}};
 }
 
 }  // namespace

@@ -7,9 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
-#include "exactness/bugs/range/family.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/fixed_point.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
@@ -103,20 +102,12 @@ Finding find_token_at_tile_end(bool faulty) {
 }  // namespace
 
 std::vector<Bug> tile_end_bugs() {
-  return {
-      {.id = "B78",
-       .source = "SGLang 0.5.23, chain kernel",
-       .fault = "the scan of a tile and its reduction round differently: a number between the two falls to the tile's "
-                "last token, which may be impossible",
-       .hunts = {{Detector::injection, find_token_at_tile_end}},
-       .large_sampler = [] {
-         const auto tiled = std::make_shared<const TiledDraw<float>>(usual_target_distribution());
-         return LargeSampler{
-             usual_target_distribution(), [tiled](std::uint64_t draw) {
-               const RandomBlock block = PhiloxSource().block(derive_seed(0, draw), {0, 0, 0, Purpose::target_sample});
-               return tiled->draw(static_cast<float>(uniform_53(high_half(block))));
-             }};
-       }}};
+  return {{.id = "B78",
+           .source = "SGLang 0.5.23, chain kernel",
+           .fault =
+               "the scan of a tile and its reduction round differently: a number between the two falls to the tile's "
+               "last token, which may be impossible",
+           .hunts = {{Detector::injection, find_token_at_tile_end}}}};
 }
 
 }  // namespace draftproof
