@@ -149,7 +149,7 @@ std::string words_in(const Json& object, std::initializer_list<const char*> keys
   std::string words;
   for (const char* key : keys)
     if (const Json* const value = find(object, {key}); value != nullptr)
-      words += " " + lower_of(value->is_string() ? value->get<std::string>() : value->dump());
+      words.append(1, ' ').append(lower_of(value->is_string() ? value->get<std::string>() : value->dump()));
   return words;
 }
 
