@@ -202,7 +202,7 @@ AcceptanceData read_length_curves(std::string_view text, const std::string& name
       worst_k = static_cast<std::int32_t>(i) + 1;
     }
   }
-  merge_windows({AcceptanceWindow{name, std::nullopt, survival, std::nullopt}}, name, data);
+  merge_windows({AcceptanceWindow{name, {}, survival, std::nullopt, {}}}, name, data);
   data.notes.push_back("Lengths of " + printable_line(curve.name()) +
                        ": the rates are those whose sums they are; runs with fewer drafts are runs of their own.");
   if (std::abs(worst) > 0.005)

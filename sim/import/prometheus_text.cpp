@@ -124,6 +124,7 @@ constexpr std::string_view kGapSeconds = "inter_token_latency_seconds_sum";
 constexpr std::string_view kGaps = "inter_token_latency_seconds_count";
 constexpr std::string_view kIterations = "iteration_tokens_total_count";
 constexpr std::string_view kSglangLength = "sglang:spec_accept_length";
+constexpr std::string_view kSglangRunning = "sglang:num_running_reqs";
 
 constexpr double kCountMax = 0x1p53;     // above, a double does not hold every whole number
 constexpr double kDraftLenMax = 1024.0;  // as of positions
@@ -182,10 +183,18 @@ class Totals {
     }
     return counts;
   }
-  std::vector<double> gauges(std::string_view name) const {
-    std::vector<double> values;
-    for (const auto& [key, series] : series_)
-      if (series.name == name) values.push_back(series.counter.latest);
+  bool has(std::string_view name) const {
+    return std::ranges::any_of(series_, [&](const auto& entry) { return entry.second.name == name; });
+  }
+  // Of each series of a gauge, with what another gauge of the same labels says.
+  std::vector<std::pair<double, std::optional<double>>> gauges(std::string_view name, std::string_view other) const {
+    std::vector<std::pair<double, std::optional<double>>> values;
+    for (const auto& [key, series] : series_) {
+      if (series.name != name) continue;
+      const auto beside = series_.find(std::string(other) + key.substr(name.size()));
+      values.emplace_back(series.counter.latest,
+                          beside == series_.end() ? std::nullopt : std::optional(beside->second.counter.latest));
+    }
     return values;
   }
 
@@ -201,9 +210,15 @@ class Totals {
 AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
   AcceptanceData data;
   data.format = "Prometheus text (SGLang)";
-  std::vector<AcceptanceWindow> windows;
-  for (const double length : totals.gauges(kSglangLength))
-    if (length >= 1.0) windows.push_back({name, std::nullopt, {}, length});
+  std::vector<AcceptanceWindow> windows, idle;
+  for (const auto& [length, running] : totals.gauges(kSglangLength, kSglangRunning)) {
+    if (length < 1.0) continue;  // a rank that has not drafted yet
+    if (running == 0.0)
+      idle.push_back({name, {}, {}, length});
+    else
+      windows.push_back({name, running ? WindowSize(Weight(*running)) : WindowSize(), {}, length});
+  }
+  if (windows.empty()) windows = std::move(idle);
   if (windows.empty()) throw input_error(name, "spec_accept_length is 0: nothing was drafted yet");
   merge_windows(windows, name, data);
   return data;
@@ -224,7 +239,7 @@ AcceptanceData from_counters(const Totals& totals, const std::string& name) {
                                 : "has no vllm:spec_decode_num_drafts_total; expected the counters of a "
                                   "server that speculates");
   if (*drafts == 0.0) throw input_error(name, "vllm:spec_decode_num_drafts_total is 0: nothing was drafted yet");
-  AcceptanceWindow window{name, std::llround(*drafts), {}, std::nullopt};
+  AcceptanceWindow window{name, Steps(std::llround(*drafts)), {}, std::nullopt};
   for (const double count : totals.by_position()) window.survival.push_back(count / *drafts);
   double sum = 0.0;
   for (const double s : window.survival) sum += s;
@@ -236,6 +251,7 @@ AcceptanceData from_counters(const Totals& totals, const std::string& name) {
     throw input_error(name, "the accepted tokens of all positions are " + std::to_string(std::llround(sum * *drafts)) +
                                 ", and num_accepted_tokens is " + std::to_string(std::llround(*accepted)) +
                                 "; expected the same");
+  if (drafted && !window.survival.empty()) window.reach = reach_of(*drafts, *drafted, window.survival);
   merge_windows({window}, name, data);
   if (drafted) data.draft_tokens = std::llround(*drafted);
   if (accepted) data.accepted_tokens = std::llround(*accepted);
@@ -265,7 +281,7 @@ std::optional<ThroughputWindow> throughput_of(const Totals& totals, const std::s
   if (!seconds || !gaps || !steps || !generated || *seconds <= 0.0 || *gaps <= 0.0 || *steps <= 0.0)
     return std::nullopt;
   const double decoded = *generated - totals.sum(kFirstTokens, name).value_or(0.0);
-  const double running = std::max(1.0, std::round(*gaps / *steps));
+  const double running = std::max(1.0, *gaps / *steps);
   const double engine_seconds = *seconds * *steps / *gaps;
   if (decoded <= 0.0) return std::nullopt;
   return ThroughputWindow{running, decoded / engine_seconds, totals.sum(kPrompts, name).value_or(0.0) / engine_seconds};
@@ -287,7 +303,7 @@ std::pair<std::string, Totals> totals_of(std::string_view text, const std::strin
     line_name = line_name.substr(0, line_name.find_first_of("{ \t"));
     const std::string known = short_name(line_name);
     const bool speculates = known.starts_with("spec_decode_num") || known == kSglangLength;
-    constexpr std::array kOthers{kGenerated, kFirstTokens, kPrompts, kGapSeconds, kGaps, kIterations};
+    constexpr std::array kOthers{kGenerated, kFirstTokens, kPrompts, kGapSeconds, kGaps, kIterations, kSglangRunning};
     if (!speculates && std::ranges::find(kOthers, known) == kOthers.end()) continue;
     if (known.ends_with("_created")) continue;  // when a counter began, not what it counted
     const Sample sample = parse_sample(lines.line(), lines.where());
@@ -331,7 +347,7 @@ bool is_prometheus_text(std::string_view text) {
 
 AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model) {
   const Totals totals = totals_of(text, name, model).second;
-  return totals.gauges(kSglangLength).empty() ? from_counters(totals, name) : from_gauges(totals, name);
+  return totals.has(kSglangLength) ? from_gauges(totals, name) : from_counters(totals, name);
 }
 
 AcceptanceData read_prometheus_difference(std::string_view before, const std::string& before_name,
@@ -339,7 +355,7 @@ AcceptanceData read_prometheus_difference(std::string_view before, const std::st
                                           const std::string& model) {
   auto [of, totals] = totals_of(after, after_name, model);
   const std::string name = before_name + ".." + after_name;
-  if (!totals.gauges(kSglangLength).empty())
+  if (totals.has(kSglangLength))
     throw input_error(name,
                       "SGLang's acceptance length is a gauge, which has no difference; expected one dump, or vLLM's");
   totals.subtract(totals_of(before, before_name, of).second, name);

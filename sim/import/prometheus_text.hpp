@@ -1,6 +1,6 @@
 // Counters of speculation in Prometheus text (exposition format 0.0.4), as a server's /metrics answers:
 // vllm:spec_decode_num_drafts_total and its companions (engine/metrics/prometheus writes them too), and SGLang's
-// gauge sglang:spec_accept_length.
+// gauge sglang:spec_accept_length, weighted by sglang:num_running_reqs where ranks have one each.
 //
 // Engines (label engine) are added up. Several dumps behind one another count once: a counter that falls was reset, and
 // what it had reached before is added. num_accepted_tokens_per_pos counts unconditionally, from position 0.

@@ -152,7 +152,7 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
   }
   row.draft_len = static_cast<std::int32_t>(cells.count("K").value_or(std::ssize(rates)));
   row.window.acceptance_length = length_of(cells);
-  row.window.drafts = cells.count("drafts");
+  row.window.size = counted(cells.count("drafts"));
   row.draft_tokens = cells.count("num_draft_tokens");
   row.accepted_tokens = cells.count("num_accepted_tokens");
   if (rates.empty()) {
@@ -197,7 +197,7 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
                         ": the rates are means over all positions of a text; the steps of a server begin behind "
                         "rejections and accept less.");
     row.window.acceptance_length.reset();
-    row.window.drafts.reset();
+    row.window.size = {};
   }
   if (has_words(tau_kind, "tree") && row.window.acceptance_length) {
     row.notes.push_back("Line " + std::to_string(csv.line) +
@@ -248,9 +248,9 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name, co
       const auto n = cells.count(accepted);
       if (of && n && *of > 0) {
         s = static_cast<double>(*n) / static_cast<double>(*of);
-        if (window.drafts && *window.drafts != *of)
+        if (const auto* before = std::get_if<Steps>(&window.size); before && before->count != *of)
           throw input_error(cells.where(), std::string(steps) + " differs from the row before; expected all steps");
-        window.drafts = of;
+        window.size = Steps(*of);
       }
     }
     if (!s) s = cells.number("unconditional");

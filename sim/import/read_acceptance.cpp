@@ -65,10 +65,12 @@ std::string_view body_of(std::string_view text) {
 std::optional<Format> format_of(std::string_view text) {
   const std::string_view body = body_of(text);
   if (body.empty()) return std::nullopt;
-  constexpr Format kVllm{
-      [](std::string_view t, const std::string& name, const ImportOptions&) { return read_vllm_log(t, name); }};
-  constexpr Format kSglang{
-      [](std::string_view t, const std::string& name, const ImportOptions&) { return read_sglang_log(t, name); }};
+  constexpr Format kVllm{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+    return read_vllm_log(t, name, options.plain);
+  }};
+  constexpr Format kSglang{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+    return read_sglang_log(t, name, options.plain);
+  }};
   constexpr Format kJson{[](std::string_view t, const std::string& name, const ImportOptions&) {
     return read_result_json(body_of(t), name);
   }};

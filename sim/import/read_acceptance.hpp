@@ -20,6 +20,7 @@ namespace draftproof {
 struct ImportOptions {
   std::string choice;  // a model_name of Prometheus text, a drafter of a recording, a curve, where the file has several
   std::string rates;   // "conditional" or "unconditional", of tables that do not say it; empty: not known
+  bool plain = false;  // a log without speculation is read too, for its throughput: its data has no window
 };
 
 // Errors (input) naming the file: those of the formats, and a file that is none of them.

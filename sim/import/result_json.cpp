@@ -47,7 +47,7 @@ AcceptanceData of_project(const Json& document, const std::string& name) {
   const Json& by_position = document["acceptance_by_position"];
   AcceptanceWindow window;
   window.where = name;
-  window.drafts = count_of(document, "steps");
+  window.size = counted(count_of(document, "steps"));
   window.survival = numbers_of(by_position, "unconditional", name);
   require_survival(window.survival, name + ", acceptance_by_position.unconditional", 1e-9);
   if (window.survival.empty())
@@ -98,7 +98,7 @@ void add_histogram(const Json& of, const char* key, const std::string& name, Col
                           static_cast<std::size_t>(std::clamp<std::int64_t>(count_of(of, "num_spec_tokens").value_or(0),
                                                                             0, kAcceptanceDepthMax))});
   if (drafts == 0) return;
-  AcceptanceWindow window{name, drafts, {}, 1.0 + static_cast<double>(accepted) / static_cast<double>(drafts)};
+  AcceptanceWindow window{name, Steps(drafts), {}, 1.0 + static_cast<double>(accepted) / static_cast<double>(drafts)};
   std::int64_t reached = drafts;
   for (std::int32_t i = 0; i < longest; ++i) {
     if (const auto ended = steps.find(i); ended != steps.end()) reached -= ended->second;
@@ -115,7 +115,7 @@ AcceptanceWindow of_timings(const Json& timings, const std::string& name) {
     throw input_error(name, "draft_n_accepted is " + std::to_string(accepted) +
                                 "; expected at most draft_n, and less than predicted_n");
   const std::int64_t steps = tokens - accepted;
-  return {name, steps, {}, static_cast<double>(tokens) / static_cast<double>(steps)};
+  return {name, Steps(steps), {}, static_cast<double>(tokens) / static_cast<double>(steps)};
 }
 
 // Of one request of TensorRT-LLM's: a decoding step an iteration from the first token to the last.
@@ -127,8 +127,8 @@ AcceptanceWindow of_iterations(const Json& request, const std::string& name) {
     throw input_error(name, "total_accepted_draft_tokens is no count up to total_draft_tokens; expected one");
   if (steps < 1 && accepted > 0)
     throw input_error(name, "last_iter is not after first_iter; expected the iterations in which the request ran");
-  if (steps < 1) return {name, 0, {}, 1.0};
-  return {name, steps, {}, 1.0 + static_cast<double>(accepted) / static_cast<double>(steps)};
+  if (steps < 1) return {name, Steps(0), {}, 1.0};
+  return {name, Steps(steps), {}, 1.0 + static_cast<double>(accepted) / static_cast<double>(steps)};
 }
 
 AcceptanceWindow of_length(const Json& object, const char* key, const char* steps, const std::string& name) {
@@ -136,7 +136,7 @@ AcceptanceWindow of_length(const Json& object, const char* key, const char* step
   if (!length.is_number() || length.get<double>() < 1.0)
     throw input_error(
         name, std::string(key) + " is " + length.dump() + "; expected a number from 1, since the bonus token counts");
-  return {name, count_of(object, steps), {}, length.get<double>()};
+  return {name, counted(count_of(object, steps)), {}, length.get<double>()};
 }
 
 bool has(const Json& object, const char* key) {

@@ -5,46 +5,21 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "base/strict_number.hpp"
+#include "sim/cost/quantization.hpp"
+#include "sim/import/log_records.hpp"
+#include "sim/import/python_arguments.hpp"
 #include "sim/import/text_lines.hpp"
 
 namespace draftproof {
 namespace {
 
-bool is_of_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// The value of `key=value` in Python's form, without quotes; nothing for None and for no such key.
-std::optional<std::string> value_of(std::string_view line, std::string_view key) {
-  const std::string sought = std::string(key) + "=";
-  for (std::size_t at = line.find(sought); at != std::string_view::npos; at = line.find(sought, at + 1)) {
-    if (at > 0 && is_of_name(line[at - 1])) continue;
-    std::string_view rest = line.substr(at + sought.size());
-    if (rest.empty()) return std::nullopt;
-    const char quote = rest.front();
-    const bool quoted = quote == '\'' || quote == '"';
-    if (quoted) rest.remove_prefix(1);
-    const std::string value(rest.substr(0, quoted ? rest.find(quote) : rest.find_first_of(",) ]}")));
-    return value == "None" || value.empty() ? std::nullopt : std::optional(value);
-  }
-  return std::nullopt;
-}
-
-std::optional<int> count_of(std::string_view line, std::string_view key, int most, const std::string& where) {
-  const auto value = value_of(line, key);
-  if (!value) return std::nullopt;
-  const auto count = read_integer(*value, 1, most);
-  if (!count)
-    throw input_error(
-        where, std::string(key) + " is " + in_quotes(*value) + "; expected a number from 1 to " + std::to_string(most));
-  return static_cast<int>(*count);
-}
+constexpr int kGpusMax = 1024;
+constexpr int kDraftsMax = 1024;
 
 // Folder names tell nothing but in their last part.
 std::string last_part(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (!path.starts_with('/') && !path.starts_with('.')) return path;
+  if (!path.starts_with('/') && !path.starts_with('.') && !path.starts_with('~')) return path;
   return path.substr(path.rfind('/') + 1);
 }
 
@@ -54,18 +29,32 @@ std::string lower_of(std::string text) {
   return text;
 }
 
-// "fp8", "awq" (4 bits, or what the model's name says), with the cache's bits.
-std::string precision_of_server(std::string_view line) {
-  std::string weights;
-  if (const auto quantization = value_of(line, "quantization")) {
-    const std::string lower = lower_of(*quantization);
-    if (lower.find("fp8") != std::string::npos) weights = "fp8";
-    if (lower.find("awq") != std::string::npos || lower.find("gptq") != std::string::npos) weights = "w4a16";
-    if (lower.find("mxfp4") != std::string::npos) weights = "int4";
+// Errors (input) at `where`: as of precision_error.
+std::string precision_of_server(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
+                                const std::string& where) {
+  const std::string precision = method ? precision_of_method(*method, where) : "";
+  if (method && precision.empty())
+    throw input_error(where, "quantization is " + in_quotes(*method) +
+                                 ", which leaves the bits of weights to the model's config.json; expected --precision");
+  const std::string cache = lower_of(kv_cache.value_or("auto"));
+  const auto has = [&](std::string_view word) { return cache.find(word) != std::string::npos; };
+  if (cache == "auto" || has("16") || cache == "half") return precision;
+  const bool is_eight = has("fp8") || has("int8");
+  if (!is_eight && !has("fp4") && !has("int4"))
+    throw input_error(where, "kv_cache_dtype is " + in_quotes(*kv_cache) +
+                                 "; expected auto, bfloat16, fp8, fp8_e4m3, ..., or --precision");
+  return (precision.empty() ? "bf16" : precision) + (is_eight ? ", KV fp8" : ", KV fp4");
+}
+
+void set_precision(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
+                   const std::string& where, ServerSetup& setup) {
+  setup.precision.clear();
+  setup.precision_error.reset();
+  try {
+    setup.precision = precision_of_server(method, kv_cache, where);
+  } catch (const Error& error) {
+    setup.precision_error = error;
   }
-  const auto cache = value_of(line, "kv_cache_dtype");
-  if (!cache || cache->find("fp8") == std::string::npos) return weights;
-  return (weights.empty() ? "bf16" : weights) + ", KV fp8";
 }
 
 std::string drafter_named(const std::string& method, const std::optional<std::string>& draft_model) {
@@ -85,63 +74,108 @@ std::string drafter_named(const std::string& method, const std::optional<std::st
   return draft_model ? last_part(*draft_model) : std::string();
 }
 
-ServerSetup of_vllm(std::string_view line, const std::string& where) {
+// The engine's own configuration, or what people asked for where that alone stands in the log.
+ServerSetup of_vllm(const PythonArguments& arguments, const std::string& where) {
   ServerSetup setup;
   setup.engine = "vLLM";
-  const std::size_t version = line.find("(v");
-  if (version != std::string_view::npos && version < line.find("config"))
-    setup.engine += " " + std::string(line.substr(version + 2, line.find(')', version) - version - 2));
-  // The draft has keys of its own, some with the same names: it is cut out.
-  std::string rest(line);
-  constexpr std::string_view kDraft = "speculative_config=";
-  if (const std::size_t at = rest.find(kDraft); at != std::string::npos) {
-    const bool none = rest.compare(at + kDraft.size(), 4, "None") == 0;
-    const std::size_t end = none ? at + kDraft.size() + 4 : std::min(rest.find(')', at), rest.size());
-    const std::string draft = rest.substr(at + kDraft.size(), end - at - kDraft.size());
-    rest.erase(at, end - at);
-    if (!draft.starts_with("None")) {
-      setup.drafter = drafter_named(value_of(draft, "method").value_or(""), value_of(draft, "model"));
-      setup.drafts = count_of(draft, "num_spec_tokens", 64, where);
-    }
+  if (const auto draft = arguments.nested("speculative_config")) {
+    setup.drafter = drafter_named(draft->value("method").value_or(""), draft->value("model"));
+    for (const char* const key : {"num_spec_tokens", "num_speculative_tokens"})
+      if (const auto drafts = draft->count(key, 1, kDraftsMax, where)) setup.drafts = drafts;
+    setup.adaptive = draft->value("num_speculative_tokens_per_batch_size").has_value();
   }
-  setup.model = last_part(value_of(rest, "model").value_or(""));
-  setup.tp = count_of(rest, "tensor_parallel_size", 1024, where);
-  setup.dp = count_of(rest, "data_parallel_size", 1024, where).value_or(1);
-  setup.pp = count_of(rest, "pipeline_parallel_size", 1024, where).value_or(1);
-  setup.precision = precision_of_server(rest);
+  setup.model = last_part(arguments.value("model").value_or(arguments.value("model_tag").value_or("")));
+  setup.tp = arguments.count("tensor_parallel_size", 1, kGpusMax, where);
+  setup.dp = arguments.count("data_parallel_size", 1, kGpusMax, where).value_or(1);
+  setup.pp = arguments.count("pipeline_parallel_size", 1, kGpusMax, where).value_or(1);
+  setup.expert_parallel = arguments.is_true("enable_expert_parallel");
+  set_precision(arguments.value("quantization"), arguments.value("kv_cache_dtype"), where, setup);
   return setup;
 }
 
-ServerSetup of_sglang(std::string_view line, const std::string& where) {
+// Drafters that draft a block in one step count its tokens alone.
+DraftForm draft_form_of(const PythonArguments& arguments, const std::string& where) {
+  DraftForm form;
+  const auto steps = arguments.count("speculative_num_steps", 0, kDraftsMax, where);
+  const auto tokens = arguments.count("speculative_num_draft_tokens", 1, kDraftsMax, where);  // with the root
+  if (arguments.count("speculative_eagle_topk", 0, kDraftsMax, where).value_or(1) > 1 && tokens && *tokens > 1) {
+    form.tree_nodes = *tokens - 1;
+    form.levels = steps;
+  } else if (tokens && *tokens > 1 && steps.value_or(1) <= 1) {
+    form.levels = *tokens - 1;
+  } else if (steps && *steps > 0) {
+    form.levels = steps;
+  }
+  return form;
+}
+
+ServerSetup of_sglang(const PythonArguments& arguments, const std::string& where) {
   ServerSetup setup;
   setup.engine = "SGLang";
-  setup.model = last_part(value_of(line, "model_path").value_or(""));
-  setup.tp = count_of(line, "tp_size", 1024, where);
-  setup.pp = count_of(line, "pp_size", 1024, where).value_or(1);
-  setup.expert_parallel = count_of(line, "ep_size", 1024, where).value_or(1) > 1;
-  setup.precision = precision_of_server(line);
-  if (const auto algorithm = value_of(line, "speculative_algorithm")) {
-    setup.drafter = drafter_named(*algorithm, value_of(line, "speculative_draft_model_path"));
-    setup.drafts = count_of(line, "speculative_num_steps", 64, where);
+  setup.model = last_part(arguments.value("model_path").value_or(""));
+  setup.tp = arguments.count("tp_size", 1, kGpusMax, where);
+  setup.dp = arguments.count("dp_size", 1, kGpusMax, where).value_or(1);
+  setup.pp = arguments.count("pp_size", 1, kGpusMax, where).value_or(1);
+  setup.expert_parallel = arguments.count("ep_size", 1, kGpusMax, where).value_or(1) > 1;
+  // The groups of attention share the tp_size GPUs, over which the experts lie; else each group has as many.
+  if (setup.dp > 1 && arguments.is_true("enable_dp_attention") && setup.tp && *setup.tp % setup.dp == 0) {
+    setup.tp = *setup.tp / setup.dp;
+    setup.expert_parallel = true;
+  }
+  set_precision(arguments.value("quantization"), arguments.value("kv_cache_dtype"), where, setup);
+  if (const auto algorithm = arguments.value("speculative_algorithm")) {
+    setup.drafter = drafter_named(*algorithm, arguments.value("speculative_draft_model_path"));
+    const DraftForm form = draft_form_of(arguments, where);
+    setup.drafts = form.levels;
+    setup.tree_nodes = form.tree_nodes;
+    setup.adaptive = arguments.is_true("speculative_adaptive");
   }
   return setup;
+}
+
+std::optional<PythonArguments> sglang_arguments(std::string_view line) {
+  for (const std::string_view opening : {"server_args=ServerArgs(", "server_args={", "server_args: ServerArgs("})
+    if (auto arguments = arguments_behind(line, opening)) return arguments;
+  return std::nullopt;
 }
 
 }  // namespace
 
+std::optional<DraftForm> sglang_draft_form(std::string_view line, const std::string& where) {
+  if (line.find("speculative_num_") == std::string_view::npos) return std::nullopt;
+  return draft_form_of(sglang_arguments(line).value_or(PythonArguments(line)), where);
+}
+
 ServerSetup read_server_setup(std::string_view text, const std::string& name) {
   ServerSetup found;
-  bool experts = false;
-  TextLines lines(text, name);
+  bool experts = false;      // of the newest arguments that people gave
+  bool has_weights = false;  // of the newest start
+  std::optional<std::string> method, kv_cache;
+  LogRecords lines(text, name);
   while (lines.next()) {
     const std::string& line = lines.line();
-    if (line.find("non-default args:") != std::string::npos)
-      experts = line.find("'enable_expert_parallel': True") != std::string::npos;
+    const std::string where = lines.where();
+    if (const auto asked = arguments_behind(line, "non-default args: {")) {
+      experts = asked->is_true("enable_expert_parallel");
+      found = of_vllm(*asked, where);
+    }
     if (line.find("Initializing a") != std::string::npos && line.find("LLM engine") != std::string::npos) {
-      found = of_vllm(line, lines.where());
-      found.expert_parallel = experts;
-    } else if (line.find("server_args=ServerArgs(") != std::string::npos) {
-      found = of_sglang(line, lines.where());
+      const auto config = arguments_behind(line, "with config: ");
+      if (!config || config->empty()) continue;
+      found = of_vllm(*config, where);
+      found.expert_parallel |= experts;
+      const std::size_t at = line.find("(v");
+      if (at != std::string::npos && at < line.find("with config"))
+        found.engine += " " + line.substr(at + 2, line.find(')', at) - at - 2);
+    } else if (const auto arguments = sglang_arguments(line)) {
+      found = of_sglang(*arguments, where);
+      has_weights = false;
+      method = arguments->value("quantization");
+      kv_cache = arguments->value("kv_cache_dtype");
+    } else if (!has_weights && found.engine == "SGLang" && line.find("Load weight end") != std::string::npos) {
+      has_weights = true;  // the target's come first, then the draft's
+      const auto weights = arguments_behind(line, "Load weight end");
+      if (const auto quant = weights->value("quant"); quant && !method) set_precision(quant, kv_cache, where, found);
     }
   }
   return found;

@@ -5,11 +5,11 @@
 //   Accept length:                           5.86
 //   accept_length: 3.1 (spec_accept_length, avg_spec_accept_length)
 //
-// The length has the bonus token. Lines cover equally many steps, and are weighted by their running requests. Of
-// several tensor-parallel ranks (TP1, ...) only the first is read; data-parallel ranks (DP1, ...) all are. The rate
-// is not used: versions divide by the drafts or by num_draft_tokens, which counts the root. K and trees are read from
-// the server_args at the head of the log, where they are: speculative_num_steps=3, speculative_eagle_topk=1,
-// speculative_num_draft_tokens=4 (the root is one of these).
+// The length has the bonus token. Lines cover equally many steps, and are weighted by their running requests. Of the
+// tensor-parallel ranks of a group (TP1, ...) only the first is read; data-parallel ranks (DP1, ...) are groups. The
+// rate is not used: versions divide by the drafts or by num_draft_tokens, which counts the root. K and trees are those
+// of the server_args at the head of the log, where they are (server_setup.hpp). Servers that do not speculate write the
+// same lines without a length.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@
 namespace draftproof {
 
 bool is_sglang_log(std::string_view text);
-// Errors (input) naming the line: a length that is no number of at least 1; and where no line has one.
-AcceptanceData read_sglang_log(std::string_view text, const std::string& name);
+// Errors (input) naming the line: a length that is no number of at least 1; and where no line has one, unless `plain`
+// and one has a throughput: its data has no window.
+AcceptanceData read_sglang_log(std::string_view text, const std::string& name, bool plain = false);
 
 }  // namespace draftproof

@@ -73,7 +73,7 @@ std::optional<Number> leading_number(std::string_view text) {
     percent = true;
     length = at + 1;
   }
-  if (length < text.size() && std::string_view(" \t,;\"'\\)]}").find(text[length]) == std::string_view::npos &&
+  if (length < text.size() && std::string_view(" \t,;\"'\\)]}`|*").find(text[length]) == std::string_view::npos &&
       !(text[length] == '.' && (length + 1 == text.size() || is_blank(text[length + 1]))))
     return std::nullopt;
   return Number{value, length, percent};
@@ -113,6 +113,20 @@ bool TextLines::next() {
 
 std::string TextLines::where() const {
   return name_ + ", line " + std::to_string(number_);
+}
+
+std::optional<int> number_of_word(std::string_view line, std::string_view word) {
+  for (std::size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
+    if (at > 0 && std::string_view(" \t[(|`>").find(line[at - 1]) == std::string_view::npos) continue;
+    std::size_t begin = at + word.size();
+    if (begin < line.size() && line[begin] == ' ') ++begin;
+    int number = 0;
+    const auto [end, error] = std::from_chars(line.data() + begin, line.data() + line.size(), number);
+    const char next = end == line.data() + line.size() ? ' ' : *end;
+    if (error == std::errc{} && number >= 0 && std::string_view(" ]:,)_|").find(next) != std::string_view::npos)
+      return number;
+  }
+  return std::nullopt;
 }
 
 std::size_t find_words(std::string_view text, std::string_view words, std::size_t from) {

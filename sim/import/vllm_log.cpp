@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
 
 #include "base/error.hpp"
+#include "base/strict_number.hpp"
 #include "sim/acceptance/rates.hpp"
+#include "sim/import/log_records.hpp"
 #include "sim/import/text_lines.hpp"
 
 namespace draftproof {
@@ -13,19 +17,22 @@ namespace {
 constexpr std::string_view kWindowMark = "SpecDecoding metrics";
 constexpr std::string_view kCounterMark = "Speculative metrics";
 constexpr std::string_view kThroughput = "Avg generation throughput";
-constexpr double kRounding = 0.0006;  // of rates with three digits
+constexpr double kRounding = 0.0006;       // of rates with three digits
+constexpr double kDraftShareOfAll = 0.95;  // from here on all steps drafted: the two throughputs are of nearly one time
 
-// How many steps drafted: exact where all drafts were as long as the list of rates, else what rates and counts imply.
+// How many steps drafted: exact where all drafts of the window had one length, up to K, else what rates and counts
+// imply.
 std::optional<std::int64_t> drafts_of(std::optional<std::int64_t> accepted, std::optional<std::int64_t> drafted,
                                       const std::vector<double>& survival, std::optional<double> length,
                                       std::int64_t draft_len) {
   if (!accepted || !drafted) return std::nullopt;
   const double sum = survival.empty() ? length.value_or(1.0) - 1.0 : acceptance_length_of(survival) - 1.0;
-  if (draft_len > 0 && *drafted % draft_len == 0) {
-    const std::int64_t steps = *drafted / draft_len;
-    const double slack = survival.empty() ? 0.006 : kRounding * static_cast<double>(survival.size());
-    if (std::abs(static_cast<double>(steps) * sum - static_cast<double>(*accepted)) <=
-        1.0 + slack * static_cast<double>(steps))
+  const double slack = survival.empty() ? 0.006 : kRounding * static_cast<double>(survival.size());
+  for (std::int64_t k = draft_len; k > 0 && *accepted > 0; --k) {
+    if (std::cmp_less(k, survival.size()) && survival[static_cast<std::size_t>(k)] > 0.0) break;
+    const std::int64_t steps = *drafted / k;
+    if (*drafted % k == 0 && std::abs(static_cast<double>(steps) * sum - static_cast<double>(*accepted)) <=
+                                 0.5 + slack * static_cast<double>(steps))
       return steps;
   }
   if (*accepted > 0 && sum > 0.0) return std::max<std::int64_t>(1, std::llround(static_cast<double>(*accepted) / sum));
@@ -33,18 +40,35 @@ std::optional<std::int64_t> drafts_of(std::optional<std::int64_t> accepted, std:
   return std::nullopt;
 }
 
-std::optional<ThroughputWindow> throughput_of(std::string_view line, const std::string& where) {
+// The number in front of words; 1 where there is none.
+int count_before(std::string_view line, std::string_view words) {
+  constexpr int kEnginesMax = 1024;
+  const std::size_t end = find_words(line, words);
+  if (end == std::string_view::npos) return 1;
+  const std::size_t begin = line.substr(0, end).find_last_not_of("0123456789") + 1;
+  return static_cast<int>(read_integer(std::string(line.substr(begin, end - begin)), 1, kEnginesMax).value_or(1));
+}
+
+// One window of each engine: "Engine 003: Avg ...", or as many as are added up in "4 Engines Aggregated: Avg ...".
+std::vector<ThroughputWindow> throughput_of(std::string_view line, const std::string& where) {
   const auto generated = field(line, kThroughput, where);
-  if (!generated) return std::nullopt;
-  return ThroughputWindow{field(line, "running", where).value_or(0.0), *generated,
+  if (!generated) return {};
+  ThroughputWindow window{field(line, "running", where).value_or(0.0), *generated,
                           field(line, "avg prompt throughput", where).value_or(0.0)};
+  window.engine = number_of_word(line, "Engine").value_or(0);
+  const int engines = count_before(line, " engines aggregated");
+  window.running /= engines, window.tokens_per_second /= engines, window.prompt_tokens_per_second /= engines;
+  std::vector<ThroughputWindow> windows(static_cast<std::size_t>(engines), window);
+  if (engines > 1)
+    for (int i = 0; i < engines; ++i) windows[static_cast<std::size_t>(i)].engine = i;
+  return windows;
 }
 
 class Reader {
  public:
   Reader(std::string_view text, const std::string& name) : lines_(text, name), name_(name) {}
 
-  AcceptanceData read() {
+  AcceptanceData read(bool plain) {
     while (lines_.next()) {
       try {
         read_line(lines_.line(), lines_.where());
@@ -53,7 +77,7 @@ class Reader {
         data_.notes.push_back("The last line ends early and is left out.");
       }
     }
-    finish();
+    finish(plain);
     return std::move(data_);
   }
 
@@ -96,16 +120,32 @@ class Reader {
     if (!window.acceptance_length && window.survival.empty()) return;
     if (window.acceptance_length && !window.survival.empty()) check_sum(window);
     const std::int64_t draft_len = window.survival.empty() ? draft_len_hint_ : std::ssize(window.survival);
-    window.drafts = drafts_of(accepted, drafted, window.survival, window.acceptance_length, draft_len);
-    if (window.drafts && *window.drafts > 0 && accepted && (window.survival.empty() || !list_is_short_))
-      window.acceptance_length = 1.0 + static_cast<double>(*accepted) / static_cast<double>(*window.drafts);
+    // Where nothing was accepted, the depth alone says how many steps there were.
+    const auto depth = count_field(line, "current speculative depth", where);
+    const auto drafts = drafts_of(accepted, drafted, window.survival, window.acceptance_length,
+                                  accepted == 0 ? depth.value_or(draft_len) : draft_len);
+    window.size = counted(drafts);
+    if (drafts && *drafts > 0) {
+      const auto steps = static_cast<double>(*drafts);
+      if (window.survival.empty() || !list_is_short_)
+        window.acceptance_length = 1.0 + static_cast<double>(*accepted) / steps;
+      if (!window.survival.empty()) window.reach = reach_of(steps, static_cast<double>(*drafted), window.survival);
+      if (generation_throughput_)
+        for (ThroughputWindow& of : windows_of_line()) of.draft_tokens = static_cast<double>(*drafted) / steps;
+    }
     accepted_ += accepted.value_or(0);
     drafted_ += drafted.value_or(0);
     has_counts_ &= accepted && drafted;
     if (const auto accepted_throughput = field(line, "accepted throughput", where);
         accepted_throughput && generation_throughput_ && window.acceptance_length.value_or(1.0) > 1.0) {
-      drafts_per_second_ += *accepted_throughput / (*window.acceptance_length - 1.0);
-      steps_per_second_ += *generation_throughput_ - *accepted_throughput;
+      const double drafts_per_second = *accepted_throughput / (*window.acceptance_length - 1.0);
+      const double steps_per_second = *generation_throughput_ - *accepted_throughput;
+      for (ThroughputWindow& of : windows_of_line())
+        of.tokens_per_step = drafts_per_second < kDraftShareOfAll * steps_per_second
+                                 ? *generation_throughput_ / steps_per_second
+                                 : *window.acceptance_length;
+      drafts_per_second_ += drafts_per_second;
+      steps_per_second_ += steps_per_second;
     }
     generation_throughput_.reset();
     windows_.push_back(std::move(window));
@@ -136,8 +176,10 @@ class Reader {
         ++without_length_;
         return;
       }
-      AcceptanceWindow window{where, *drafted / draft_len_hint_, {}, 1.0};
-      window.acceptance_length = 1.0 + static_cast<double>(*accepted) / static_cast<double>(*window.drafts);
+      const std::int64_t drafts = *drafted / draft_len_hint_;
+      if (drafts == 0) return;
+      AcceptanceWindow window{
+          where, Steps(drafts), {}, 1.0 + static_cast<double>(*accepted) / static_cast<double>(drafts)};
       accepted_ += *accepted;
       drafted_ += *drafted;
       windows_.push_back(std::move(window));
@@ -155,7 +197,7 @@ class Reader {
     const std::int64_t drafts = counters_->drafted / counters_->draft_len;
     if (drafts > 0)
       windows_.push_back(
-          {counters_where_, drafts, {}, static_cast<double>(counters_->emitted) / static_cast<double>(drafts)});
+          {counters_where_, Steps(drafts), {}, static_cast<double>(counters_->emitted) / static_cast<double>(drafts)});
     drafted_ += counters_->drafted;
     accepted_ += counters_->emitted - drafts;
     draft_len_hint_ = counters_->draft_len;
@@ -164,11 +206,15 @@ class Reader {
   }
 
   void read_throughput(std::string_view line, const std::string& where) {
-    const auto window = throughput_of(line, where);
-    if (!window) return;
-    generation_throughput_ = window->tokens_per_second;
-    data_.throughput.push_back(*window);
+    const std::vector<ThroughputWindow> windows = throughput_of(line, where);
+    if (windows.empty()) return;
+    engines_of_line_ = windows.size();
+    generation_throughput_ = windows.front().tokens_per_second * static_cast<double>(engines_of_line_);
+    data_.throughput.insert(data_.throughput.end(), windows.begin(), windows.end());
   }
+
+  // Those of the newest line of throughput.
+  std::span<ThroughputWindow> windows_of_line() { return std::span(data_.throughput).last(engines_of_line_); }
 
   // The blocks that benchmarks print at their end, a field a line.
   void read_summary(std::string_view line, const std::string& where) {
@@ -200,11 +246,12 @@ class Reader {
     }
   }
 
-  void finish() {
+  void finish(bool plain) {
     close_counters();
     data_.format = "vLLM log";
     if (windows_.empty() && (summary_length_ || !summary_rates_.empty() || (summary_drafts_ && summary_accepted_)))
       windows_.push_back(summary_window());
+    if (windows_.empty() && plain && without_length_ == 0 && !data_.throughput.empty()) return;
     if (windows_.empty())
       throw input_error(name_, without_length_ > 0
                                    ? "has acceptance rates of drafted tokens only, and does not say how many tokens a "
@@ -229,7 +276,7 @@ class Reader {
       data_.notes.push_back(std::to_string(without_length_) + " lines do not say how many tokens a draft has.");
     if (steps_per_second_ > 0.0) {
       const double share = drafts_per_second_ / steps_per_second_;
-      if (share < 0.95) {
+      if (share < kDraftShareOfAll) {
         data_.draft_share = std::max(share, 0.0);
         data_.notes.push_back("By the generation throughput only " +
                               std::to_string(static_cast<int>(std::lround(100.0 * share))) +
@@ -239,10 +286,13 @@ class Reader {
   }
 
   AcceptanceWindow summary_window() {
-    AcceptanceWindow window{name_, summary_drafts_, summary_rates_, summary_length_};
+    AcceptanceWindow window{name_, counted(summary_drafts_), summary_rates_, summary_length_};
     require_survival(window.survival, name_, 0.001);
     if (summary_drafts_ && summary_accepted_ && *summary_drafts_ > 0)
       window.acceptance_length = 1.0 + static_cast<double>(*summary_accepted_) / static_cast<double>(*summary_drafts_);
+    if (summary_drafts_ && summary_drafted_ && *summary_drafts_ > 0 && !window.survival.empty())
+      window.reach =
+          reach_of(static_cast<double>(*summary_drafts_), static_cast<double>(*summary_drafted_), window.survival);
     accepted_ = summary_accepted_.value_or(0);
     drafted_ = summary_drafted_.value_or(0);
     return window;
@@ -252,7 +302,7 @@ class Reader {
     std::int64_t draft_len, drafted, emitted;
   };
 
-  TextLines lines_;
+  LogRecords lines_;
   std::string name_;
   AcceptanceData data_;
   std::vector<AcceptanceWindow> windows_;
@@ -267,6 +317,7 @@ class Reader {
   std::string counters_where_;
   bool had_counters_ = false;
   std::optional<double> generation_throughput_;  // of the newest line, until a window takes it
+  std::size_t engines_of_line_ = 0;              // that it is of
   double drafts_per_second_ = 0.0;               // summed over windows of equal length
   double steps_per_second_ = 0.0;
   std::optional<double> summary_length_;
@@ -285,11 +336,12 @@ bool is_vllm_log(std::string_view text) {
 
 std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const std::string& name) {
   std::vector<ThroughputWindow> windows;
-  TextLines lines(text, name);
+  LogRecords lines(text, name);
   while (lines.next()) {
     if (!has_words(lines.line(), kThroughput)) continue;
     try {
-      if (const auto window = throughput_of(lines.line(), lines.where())) windows.push_back(*window);
+      const std::vector<ThroughputWindow> of_line = throughput_of(lines.line(), lines.where());
+      windows.insert(windows.end(), of_line.begin(), of_line.end());
     } catch (const Error&) {
       if (!lines.is_cut()) throw;
     }
@@ -299,8 +351,8 @@ std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const 
   return windows;
 }
 
-AcceptanceData read_vllm_log(std::string_view text, const std::string& name) {
-  return Reader(text, name).read();
+AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain) {
+  return Reader(text, name).read(plain);
 }
 
 }  // namespace draftproof

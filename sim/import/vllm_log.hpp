@@ -26,9 +26,9 @@ namespace draftproof {
 
 bool is_vllm_log(std::string_view text);
 // Errors (input) naming the line: a field that is no number, a rate outside [0, 1] or above the one before it, rates
-// that contradict the acceptance length of their line; and where no line says enough. A last line without its end that
-// is malformed is left out.
-AcceptanceData read_vllm_log(std::string_view text, const std::string& name);
+// that contradict the acceptance length of their line; and where no line says enough, unless `plain` and one has a
+// throughput: its data has no window. A last line without its end that is malformed is left out.
+AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain = false);
 // The throughput lines alone, of servers that may not speculate. Errors (input): a malformed line; none at all.
 std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const std::string& name);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <system_error>
 
 #include "base/files/input_file.hpp"
@@ -95,7 +96,8 @@ void add_intervals(DecayCurve& curve, const AcceptanceData& data) {
     std::optional<double> error;
     if (i < data.survival_error.size()) error = data.survival_error[i];
     if (data.drafts) {
-      const auto trials = static_cast<double>(*data.drafts);
+      const double reach = data.reach.empty() ? 1.0 : std::midpoint(data.reach[i].low, data.reach[i].high);
+      const double trials = reach * static_cast<double>(*data.drafts);
       const double share = independent_share_of(survival.value, trials, error);
       add_counted_interval(survival, trials, share);
       if (reached * share >= 1.0) add_counted_interval(curve.conditional[i], reached, share);

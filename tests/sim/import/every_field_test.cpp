@@ -27,11 +27,17 @@ void check_near(const std::vector<double>& found, const std::vector<double>& exp
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-12));
 }
 
+std::vector<double> lows_and_highs(const std::vector<Bounds>& bounds) {
+  std::vector<double> numbers;
+  for (const Bounds& b : bounds) numbers.insert(numbers.end(), {b.low, b.high});
+  return numbers;
+}
+
 // Does not compile when a field is added that is not compared here.
 void check_every_field(const AcceptanceData& found, const AcceptanceData& expected) {
   const auto& [path, format, takes_choice, takes_rates, windows, draft_len, tree_nodes, drafts, draft_tokens,
-               accepted_tokens, acceptance_length, acceptance_length_error, survival, survival_error, draft_share,
-               throughput, notes, replay] = found;
+               accepted_tokens, acceptance_length, acceptance_length_error, survival, survival_error, survival_bounds,
+               reach, draft_share, throughput, notes, replay] = found;
   INFO(expected.format);
   CHECK(path == "file");
   CHECK(format == expected.format);
@@ -48,14 +54,20 @@ void check_every_field(const AcceptanceData& found, const AcceptanceData& expect
   CHECK(is_near(acceptance_length_error, expected.acceptance_length_error));
   check_near(survival, expected.survival, "survival");
   check_near(survival_error, expected.survival_error, "survival_error");
+  check_near(lows_and_highs(survival_bounds), lows_and_highs(expected.survival_bounds), "survival_bounds");
+  check_near(lows_and_highs(reach), lows_and_highs(expected.reach), "reach");
   INFO("draft_share " << draft_share.value_or(-1.0));
   CHECK(is_near(draft_share, expected.draft_share));
   REQUIRE(throughput.size() == expected.throughput.size());
   for (std::size_t i = 0; i < throughput.size(); ++i) {
-    const auto& [running, tokens_per_second, prompt_tokens_per_second] = throughput[i];
+    const auto& [running, tokens_per_second, prompt_tokens_per_second, engine, tokens_per_step, mean_draft] =
+        throughput[i];
     CHECK(running == expected.throughput[i].running);
     CHECK(tokens_per_second == expected.throughput[i].tokens_per_second);
     CHECK(prompt_tokens_per_second == expected.throughput[i].prompt_tokens_per_second);
+    CHECK(engine == expected.throughput[i].engine);
+    CHECK(is_near(tokens_per_step, expected.throughput[i].tokens_per_step));
+    CHECK(is_near(mean_draft, expected.throughput[i].draft_tokens));
   }
   CHECK(notes == expected.notes);
   CHECK((replay != nullptr) == (expected.format == "recorded acceptances"));
@@ -86,7 +98,7 @@ TEST_CASE("every field of an SGLang log is counted by hand") {
       "[2026-07-21 15:00:17 TP0] Decode batch, #running-req: 8, accept len: 2.50, accept rate: 0.5\n";
   AcceptanceData expected{.format = "SGLang log", .windows = 3, .draft_len = 3};
   expected.acceptance_length = 1.0 + (24 * 2.0 + 10 * 1.2 + 8 * 1.5) / 42;
-  expected.throughput = {{24.0, 239.06, 0.0}, {10.0, 77.5, 0.0}};
+  expected.throughput = {{24.0, 239.06, 0.0, 0, 3.0}, {10.0, 77.5, 0.0, 1, 2.2}};
   expected.notes = {"2 lines of further tensor-parallel ranks repeat the first one's."};
   check_import(server + decode, expected);
 
@@ -139,7 +151,8 @@ TEST_CASE("every field of a vLLM log is counted by hand") {
   expected.survival_error = coin_errors(expected.survival, 400);
   // 40 / 2 + 30 / 1.5 drafts in (100 - 40) + (50 - 30) steps.
   expected.draft_share = 0.5;
-  expected.throughput = {{4.0, 100.0, 5.0}, {2.0, 50.0, 7.5}};
+  // 100 tokens/s of 100 - 40 steps/s; in the second window every step drafted.
+  expected.throughput = {{4.0, 100.0, 5.0, 0, 100.0 / 60, 3.0}, {2.0, 50.0, 7.5, 0, 2.5, 3.0}};
   expected.notes = {
       "By the generation throughput only 50 % of the steps had a draft; the acceptance length is of those."};
   check_import(log, expected);
@@ -153,9 +166,10 @@ TEST_CASE("every field of a vLLM log is counted by hand") {
   equal.survival_error = {};
   equal.notes.insert(equal.notes.begin(), {"The windows do not all say how many drafts they had; they are weighted "
                                            "equally.",
-                                           "The windows have drafts of several lengths: each position is counted over "
-                                           "those that reach it."});
+                                           "The drafts have several lengths: each position is counted over those that "
+                                           "reach it."});
   equal.survival[2] = 0.8 / 2;
+  equal.reach = {{1.0, 1.0}, {1.0, 1.0}, {2.0 / 3, 2.0 / 3}};
   check_import(log + "SpecDecoding metrics: Mean acceptance length: 2.00, Per-position acceptance rate: 0.600, 0.400\n",
                equal);
 }

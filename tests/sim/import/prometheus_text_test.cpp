@@ -126,6 +126,49 @@ TEST_CASE("SGLang's gauge is the acceptance length") {
       "sglang:spec_accept_rate{model_name=\"glm\"} 0.63\n");
   CHECK(data.acceptance_length == Approx(2.9));
   CHECK(data.survival.empty());
+  // Ranks of different loads.
+  const AcceptanceData ranks = metrics_of(
+      "sglang:spec_accept_length{dp_rank=\"0\"} 2.0\nsglang:spec_accept_length{dp_rank=\"1\"} 3.5\n"
+      "sglang:spec_accept_length{dp_rank=\"2\"} 9.0\n"
+      "sglang:num_running_reqs{dp_rank=\"0\"} 30\nsglang:num_running_reqs{dp_rank=\"1\"} 10\n"
+      "sglang:num_running_reqs{dp_rank=\"2\"} 0\n");
+  CHECK(ranks.windows == 2);
+  CHECK(ranks.acceptance_length == Approx(1.0 + (30 * 1.0 + 10 * 2.5) / 40).epsilon(1e-12));
+}
+
+TEST_CASE("counters of drafts shorter than K bound the rates by position") {
+  const auto text = [](int drafts, int drafted, int first, int second, int third) {
+    const auto line = [](const std::string& name, int value, const std::string& labels) {
+      return "vllm:spec_decode_num_" + name + "{model_name=\"m\"" + labels + "} " + std::to_string(value) + "\n";
+    };
+    return line("drafts_total", drafts, "") + line("draft_tokens_total", drafted, "") +
+           line("accepted_tokens_total", first + second + third, "") +
+           line("accepted_tokens_per_pos_total", first, ",position=\"0\"") +
+           line("accepted_tokens_per_pos_total", second, ",position=\"1\"") +
+           line("accepted_tokens_per_pos_total", third, ",position=\"2\"");
+  };
+  // 9,000 steps of one draft and 1,000 of three give these counters, and so do others: of the 2,000 tokens behind the
+  // first position 1,000 to 1,700 are at the second, and 300 to 1,000 at the third.
+  const AcceptanceData data = metrics_of(text(10000, 12000, 7000, 500, 300));
+  REQUIRE(data.survival_bounds.size() == 3);
+  CHECK(data.survival_bounds[0].is_exact());
+  CHECK(data.survival[0] == Approx(0.7));
+  CHECK(data.survival_bounds[1].low == Approx(500.0 / 1700));
+  CHECK(data.survival_bounds[1].high == Approx(500.0 / 1000));
+  CHECK(data.survival_bounds[2].low == Approx(300.0 / 1000));
+  CHECK(data.survival_bounds[2].high == Approx(0.5));  // not above the one before it
+  CHECK(data.reach[1].low == Approx(0.1));
+  CHECK(data.reach[1].high == Approx(0.17));
+  CHECK(data.acceptance_length == Approx(1.78));
+  CHECK_THAT(data.notes.back(), Catch::Contains("Rates are bounds: position 2 0.294 to 0.5, position 3 0.3 to 0.5."));
+  CHECK(data.survival_error[1] > 0.2 / 3.5);
+  // All drafts of two tokens, of a server that may draft three.
+  const AcceptanceData two = metrics_of(text(1000, 2000, 700, 500, 0));
+  CHECK(two.survival == std::vector<double>{0.7, 0.5});
+  CHECK(two.survival_bounds.empty());
+  CHECK(two.draft_len == 2);
+  // Drafts that the end of a text cut: as good as whole.
+  CHECK(metrics_of(text(1000, 2998, 700, 500, 300)).survival_bounds.empty());
 }
 
 TEST_CASE("malformed samples are named with their line, and those of others are passed over") {

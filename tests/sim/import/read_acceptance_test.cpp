@@ -20,36 +20,6 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("SGLang's decode lines are weighted by running requests, one tensor-parallel rank of them") {
-  const AcceptanceData data = read(
-      "[2026-07-21 15:00:10] server_args=ServerArgs(model_path='m', speculative_num_steps=3, speculative_eagle_topk=1, "
-      "speculative_num_draft_tokens=4, port=1)\n"
-      "[2026-07-21 15:00:13 TP0] Decode batch, #running-req: 24, #token: 233600, token usage: 0.66, accept len: 3.00, "
-      "accept rate: 0.68, cuda graph: True, gen throughput (token/s): 239.06, #queue-req: 2\n"
-      "[2026-07-21 15:00:13 TP1] Decode batch, #running-req: 24, accept len: 3.00, accept rate: 0.68\n"
-      "[2026-07-21 15:00:15] INFO:     127.0.0.1:43514 - \"POST /generate HTTP/1.1\" 200 OK\n"
-      "[2026-07-21 15:00:17 TP0] Decode batch. #running-req: 8, #token: 227968, accept len: 2.60, accept rate: 0.54, "
-      "gen "
-      "throughput (token/s): 631.96, #queue-req: 3\n");
-  CHECK(data.format == "SGLang log");
-  // A number this long is no rank: the line counts.
-  CHECK(read("[x TP34030465999] Decode batch, #running-req: 1, accept len: 2.0\n").windows == 1);
-  CHECK(data.windows == 2);
-  CHECK(data.acceptance_length == Approx(1.0 + (24 * 2.0 + 8 * 1.6) / 32).margin(0.02));
-  CHECK(data.draft_len == 3);
-  CHECK(data.tree_nodes == 0);
-  CHECK(data.throughput.size() == 2);
-  CHECK(read("Accept length:                           5.86      \n").acceptance_length == Approx(5.86));
-  const AcceptanceData tree = read(
-      "speculative_num_steps=5 speculative_eagle_topk=4 speculative_num_draft_tokens=8\n"
-      "Decode batch, #running-req: 1, accept len: 3.5, accept rate: 0.5\n");
-  CHECK(tree.tree_nodes == 7);
-  CHECK(tree.draft_len == 5);
-  CHECK(read("accept_length: 3.1\naccept_length: 2.9\n").acceptance_length == Approx(3.0));
-  CHECK(refusal("[x] Decode batch, #running-req: 1, accept len: many\nfoo\n") ==
-        "file, line 1: accept len is \"many\"; expected a number");
-}
-
 TEST_CASE("a table of positions says what its rates are") {
   const AcceptanceData conditional = read("position,conditional\n1,0.8\n2,0.5\n");
   CHECK(conditional.survival == std::vector<double>{0.8, 0.4});

@@ -53,6 +53,96 @@ TEST_CASE("where the number of drafts changed, a position is counted over the wi
   CHECK(data.notes.front().find("several lengths") != std::string::npos);
 }
 
+TEST_CASE("where the depth changes with the load, a position is counted over the steps that drafted so far") {
+  const std::string deep =
+      "SpecDecoding metrics: Mean acceptance length: 2.50, Current speculative depth: 3, Accepted throughput: 150.00 "
+      "tokens/s, Drafted throughput: 300.00 tokens/s, Accepted: 1500 tokens, Drafted: 3000 tokens, Per-position "
+      "acceptance rate: 0.700, 0.500, 0.300, Avg Draft acceptance rate: 50.0%\n";
+  const std::string shallow =
+      "SpecDecoding metrics: Mean acceptance length: 1.70, Current speculative depth: 1, Accepted throughput: 630.00 "
+      "tokens/s, Drafted throughput: 900.00 tokens/s, Accepted: 6300 tokens, Drafted: 9000 tokens, Per-position "
+      "acceptance rate: 0.700, 0.000, 0.000, Avg Draft acceptance rate: 70.0%\n";
+  const AcceptanceData data = log_of(deep + shallow);
+  REQUIRE(data.survival.size() == 3);
+  CHECK(data.survival[0] == Approx(0.7));
+  CHECK(data.survival[1] == Approx(0.5));
+  CHECK(data.survival[2] == Approx(0.3));
+  CHECK(data.survival_bounds.empty());
+  CHECK(data.reach[2].low == Approx(0.1));
+  CHECK(data.drafts == 10000);
+  CHECK(data.acceptance_length == Approx(1.78));
+  // One token alone, all along: nothing is known of the second.
+  CHECK(log_of(shallow).survival.size() == 1);
+  // Nothing accepted: the depth says how many steps there were.
+  const AcceptanceData none = log_of(
+      "SpecDecoding metrics: Mean acceptance length: 1.00, Current speculative depth: 2, Accepted: 0 tokens, Drafted: "
+      "40 "
+      "tokens, Per-position acceptance rate: 0.000, 0.000, 0.000, Avg Draft acceptance rate: 0.0%\n" +
+      deep);
+  CHECK(none.drafts == 1020);
+  CHECK(none.survival[2] == Approx(0.3));
+  // A window within which the depth changed has bounds: 600 steps of three and 400 of one, or else.
+  const AcceptanceData mixed = log_of(
+      "SpecDecoding metrics: Mean acceptance length: 2.18, Current speculative depth: 1, Accepted: 1180 tokens, "
+      "Drafted: "
+      "2200 tokens, Per-position acceptance rate: 0.700, 0.300, 0.180, Avg Draft acceptance rate: 53.6%\n");
+  REQUIRE(mixed.survival_bounds.size() == 3);
+  CHECK(mixed.survival_bounds[1].low <= 0.5);
+  CHECK(mixed.survival_bounds[1].high >= 0.5);
+  CHECK(mixed.survival_bounds[2].low <= 0.3);
+  CHECK(mixed.survival_bounds[2].high >= 0.3);
+}
+
+TEST_CASE("windows of several engines have loads of their own") {
+  const auto engine = [](const std::string& name, double generated, int running) {
+    return "INFO 01-01 10:00:00 [loggers.py:123] " + name + ": Avg prompt throughput: 0.0 tokens/s, Avg generation " +
+           "throughput: " + std::to_string(generated) + " tokens/s, Running: " + std::to_string(running) +
+           " reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%\n";
+  };
+  const AcceptanceData each = log_of(engine("Engine 000", 100, 4) + kLine + "\n" + engine("Engine 011", 50, 2));
+  REQUIRE(each.throughput.size() == 2);
+  CHECK(each.throughput[1].engine == 11);
+  CHECK(each.throughput[1].running == 2.0);
+  const AcceptanceData all = log_of(engine("4 Engines Aggregated", 100, 8) + kLine + "\n");
+  REQUIRE(all.throughput.size() == 4);
+  CHECK(all.throughput[3].engine == 3);
+  CHECK(all.throughput[3].running == 2.0);
+  CHECK(all.throughput[3].tokens_per_second == 25.0);
+}
+
+TEST_CASE("tables, mails, terminals and Ray pass lines on in forms of their own") {
+  const AcceptanceData plain = log_of(kPrefix + kLine);
+  const auto is_plain = [&](const std::string& text) {
+    INFO(text);
+    const AcceptanceData data = log_of(text);
+    CHECK(data.windows == 1);
+    CHECK(data.survival == plain.survival);
+    CHECK(data.acceptance_length == plain.acceptance_length);
+    CHECK(data.drafts == plain.drafts);
+  };
+  is_plain("| 04:22:04.341 | APIServer | `" + kLine + "` |\n");
+  is_plain("(ServeReplica:default:LLM pid=123, ip=10.0.0.7) INFO 05-30 07:49:21 [metrics.py:101] " + kLine +
+           " [repeated 3x across cluster]\n");
+  is_plain("> " + kPrefix + kLine + "\n> and so on\n");
+  // A mail breaks lines at blanks, a terminal anywhere; both after every length.
+  for (std::size_t width = 44; width < 140; ++width) {
+    std::string mail, terminal, line;
+    for (const std::string& text = kPrefix + kLine; const char c : text + " ") {
+      if (c == ' ' && line.size() > width) {
+        mail += "> > " + line + "\n";
+        line.clear();
+      } else {
+        line += c;
+      }
+    }
+    mail += "> > " + line + "\n";
+    const std::string text = kPrefix + kLine;
+    for (std::size_t at = 0; at < text.size(); at += width) terminal += text.substr(at, width) + "\n";
+    is_plain(mail + "> Thanks\n");
+    is_plain(terminal + "INFO 05-30 07:49:31 nothing\n");
+  }
+}
+
 TEST_CASE("colours, carriage returns, byte order marks, prefixes and the order of fields do not matter") {
   const AcceptanceData plain = log_of(kLine);
   const std::string coloured =
