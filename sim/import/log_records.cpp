@@ -10,14 +10,17 @@ namespace {
 constexpr int kLinesOfRecordMax = 400;  // of a server's arguments on a narrow terminal
 
 // What begins the records that are read; those of arguments end with their last bracket.
-struct Kind {
+struct RecordKind {
   std::string_view mark;
   bool has_brackets;
 };
-constexpr std::array kKinds{
-    Kind{"SpecDecoding metrics:", false}, Kind{"Speculative metrics:", false}, Kind{"Avg prompt throughput:", false},
-    Kind{"Decode batch", false},          Kind{"server_args=", true},          Kind{"non-default args:", true},
-    Kind{"LLM engine (v", true}};
+constexpr std::array kKinds{RecordKind{"SpecDecoding metrics:", false},
+                            RecordKind{"Speculative metrics:", false},
+                            RecordKind{"Avg prompt throughput:", false},
+                            RecordKind{"Decode batch", false},
+                            RecordKind{"server_args=", true},
+                            RecordKind{"non-default args:", true},
+                            RecordKind{"LLM engine (v", true}};
 // Names of fields that follow on one of the first four.
 constexpr std::array<std::string_view, 16> kFields{
     "acceptance rate", "acceptance length", "throughput",   "accepted:",     "drafted:",   "running:",
@@ -30,17 +33,17 @@ bool is_digit(char c) {
   return kDigits.find(c) != std::string_view::npos;
 }
 
-const Kind* kind_of(std::string_view line) {
-  const auto found =
-      std::ranges::find_if(kKinds, [&](const Kind& kind) { return line.find(kind.mark) != std::string_view::npos; });
+const RecordKind* record_kind_of(std::string_view line) {
+  const auto found = std::ranges::find_if(
+      kKinds, [&](const RecordKind& kind) { return line.find(kind.mark) != std::string_view::npos; });
   return found == kKinds.end() ? nullptr : &*found;
 }
 
 // Where a line ends within the mark.
-const Kind* kind_across(std::string_view line, std::string_view next, std::string_view between) {
+const RecordKind* kind_across(std::string_view line, std::string_view next, std::string_view between) {
   constexpr std::size_t kMarkMax = 32;
   line.remove_prefix(line.size() - std::min(line.size(), kMarkMax));
-  return kind_of(std::string(line) + std::string(between) + std::string(next.substr(0, kMarkMax)));
+  return record_kind_of(std::string(line) + std::string(between) + std::string(next.substr(0, kMarkMax)));
 }
 
 // A time or a date near the front, "12:30" or "2026-05".
@@ -56,7 +59,7 @@ bool has_time(std::string_view line) {
 
 bool begins_record(std::string_view line) {
   constexpr std::array<std::string_view, 4> kLevels{"INFO", "WARN", "ERROR", "DEBUG"};
-  return line.empty() || kind_of(line) != nullptr || has_time(line) ||
+  return line.empty() || record_kind_of(line) != nullptr || has_time(line) ||
          std::ranges::any_of(kLevels, [&](std::string_view level) { return line.starts_with(level); });
 }
 
@@ -70,7 +73,7 @@ bool is_open(std::string_view text) {
 }
 
 // Does `next`, which begins no record, belong to this one, whose last line is as wide as a terminal or is not?
-bool goes_on(std::string_view record, bool is_full, const Kind& kind, std::string_view next) {
+bool goes_on(std::string_view record, bool is_full, const RecordKind& kind, std::string_view next) {
   if (kind.has_brackets) return is_open(record.substr(record.find(kind.mark)));
   constexpr std::string_view kBlanks = " \t";
   next.remove_prefix(std::min(next.find_first_not_of(kBlanks), next.size()));
@@ -123,7 +126,7 @@ bool LogRecords::next() {
   cut_ = ahead_cut_;
   bool is_full = ahead_is_full_;
   take();
-  const Kind* kind = kind_of(record_);
+  const RecordKind* kind = record_kind_of(record_);
   for (int lines = 1; ahead_ && lines < kLinesOfRecordMax; ++lines) {
     if (record_.empty() || begins_record(*ahead_)) break;
     const auto is_of_number = [](char c) { return is_digit(c) || c == '.'; };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kKeys[] = {"accept len",    "accept_len",         "accept length",
                                       "accept_length", "spec_accept_length", "avg_spec_accept_length"};
-constexpr std::string_view kThroughput = "gen throughput (token/s)";
+constexpr std::string_view kGenThroughput = "gen throughput (token/s)";
 
 std::optional<double> length_of(std::string_view line, const std::string& where) {
   for (const std::string_view key : kKeys)
@@ -21,9 +21,9 @@ std::optional<double> length_of(std::string_view line, const std::string& where)
   return std::nullopt;
 }
 
-class Reader {
+class SglangReader {
  public:
-  Reader(std::string_view text, const std::string& name) : lines_(text, name) {}
+  SglangReader(std::string_view text, const std::string& name) : lines_(text, name) {}
 
   void read() {
     while (lines_.next()) {
@@ -50,7 +50,7 @@ class Reader {
     if (length && *length < 1.0)
       throw input_error(where, "the accept length is " + std::to_string(*length) +
                                    "; expected at least 1, since the bonus token counts");
-    const auto throughput = field(line, kThroughput, where);
+    const auto throughput = field(line, kGenThroughput, where);
     if (!length && !throughput) return;
     const std::string_view prefix = std::string_view(line).substr(0, find_words(line, "decode batch"));
     const int group = number_of_word(prefix, "DP").value_or(0);
@@ -81,11 +81,11 @@ class Reader {
 }  // namespace
 
 bool is_sglang_log(std::string_view text) {
-  return has_words(text, "accept len") || has_words(text, "accept_len") || has_words(text, kThroughput);
+  return has_words(text, "accept len") || has_words(text, "accept_len") || has_words(text, kGenThroughput);
 }
 
 AcceptanceData read_sglang_log(std::string_view text, const std::string& name, bool plain) {
-  Reader reader(text, name);
+  SglangReader reader(text, name);
   reader.read();
   AcceptanceData data = std::move(reader.data);
   data.format = "SGLang log";

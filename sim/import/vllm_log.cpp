@@ -64,9 +64,9 @@ std::vector<ThroughputWindow> throughput_of(std::string_view line, const std::st
   return windows;
 }
 
-class Reader {
+class VllmReader {
  public:
-  Reader(std::string_view text, const std::string& name) : lines_(text, name), name_(name) {}
+  VllmReader(std::string_view text, const std::string& name) : lines_(text, name), name_(name) {}
 
   AcceptanceData read(bool plain) {
     while (lines_.next()) {
@@ -352,7 +352,7 @@ std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const 
 }
 
 AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain) {
-  return Reader(text, name).read(plain);
+  return VllmReader(text, name).read(plain);
 }
 
 }  // namespace draftproof

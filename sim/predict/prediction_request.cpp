@@ -32,6 +32,7 @@ std::string take_from_log(PredictionRequest& request) {
     found += (found.empty() ? "" : ", ") + words;
   };
   take(request.model, usual.model, server.model, server.model);
+  if (request.precision.empty() && server.precision_error) throw *server.precision_error;
   take(request.precision, usual.precision, server.precision, server.precision);
   if (server.tp)
     take(request.tp, usual.tp, server.tp, std::to_string(*server.tp) + (*server.tp == 1 ? " GPU" : " GPUs"));
