@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kLinesOfRecordMax = 400;  // of a server's arguments on a narrow terminal
 
-// What begins the records that are read; those of arguments end with their last bracket.
+// What begins the records that are read; those of arguments go on while a bracket is open.
 struct RecordKind {
   std::string_view mark;
   bool has_brackets;
@@ -74,7 +74,7 @@ bool is_open(std::string_view text) {
 
 // Does `next`, which begins no record, belong to this one, whose last line is as wide as a terminal or is not?
 bool goes_on(std::string_view record, bool is_full, const RecordKind& kind, std::string_view next) {
-  if (kind.has_brackets) return is_open(record.substr(record.find(kind.mark)));
+  if (kind.has_brackets) return is_full || record.ends_with(',') || is_open(record.substr(record.find(kind.mark)));
   constexpr std::string_view kBlanks = " \t";
   next.remove_prefix(std::min(next.find_first_not_of(kBlanks), next.size()));
   if (next.empty()) return false;

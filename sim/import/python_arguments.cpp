@@ -81,6 +81,10 @@ std::optional<std::string> PythonArguments::value(std::string_view key) const {
   return value.empty() ? std::nullopt : std::optional(std::string(value));
 }
 
+bool PythonArguments::is_none(std::string_view key) const {
+  return std::ranges::find(items_, std::pair(key, std::string_view("None"))) != items_.end();
+}
+
 std::optional<int> PythonArguments::count(std::string_view key, int least, int most, const std::string& where) const {
   const auto text = value(key);
   if (!text) return std::nullopt;

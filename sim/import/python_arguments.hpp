@@ -17,6 +17,7 @@ class PythonArguments {
 
   // Without its quotes; nothing for None and for no such key.
   std::optional<std::string> value(std::string_view key) const;
+  bool is_none(std::string_view key) const;  // said to be None
   // A count from `least` to `most`. Error (input) at `where`: anything else.
   std::optional<int> count(std::string_view key, int least, int most, const std::string& where) const;
   bool is_true(std::string_view key) const { return value(key) == "True" || value(key) == "true"; }

@@ -191,6 +191,10 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
       row.window.survival = std::move(rates);
   }
   require_survival(row.window.survival, cells.where(), 0.0021);
+  if (const auto* steps = std::get_if<Steps>(&row.window.size);
+      steps != nullptr && steps->count > 0 && row.draft_tokens && kind == Kind::unconditional)
+    row.window.reach =
+        reach_of(static_cast<double>(steps->count), static_cast<double>(*row.draft_tokens), row.window.survival);
   const std::string tau_kind = cells.text("tau_kind");
   if (has_words(tau_kind, "all positions")) {
     row.notes.push_back("Line " + std::to_string(csv.line) +

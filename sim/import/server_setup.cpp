@@ -29,10 +29,12 @@ std::string lower_of(std::string text) {
   return text;
 }
 
+constexpr const char* kUnquantised = "none";
+
 // Errors (input) at `where`: as of precision_error.
 std::string precision_of_server(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
                                 const std::string& where) {
-  const std::string precision = method ? precision_of_method(*method, where) : "";
+  const std::string precision = method == kUnquantised ? "bf16" : method ? precision_of_method(*method, where) : "";
   if (method && precision.empty())
     throw input_error(where, "quantization is " + in_quotes(*method) +
                                  ", which leaves the bits of weights to the model's config.json; expected --precision");
@@ -43,7 +45,7 @@ std::string precision_of_server(const std::optional<std::string>& method, const 
   if (!is_eight && !has("fp4") && !has("int4"))
     throw input_error(where, "kv_cache_dtype is " + in_quotes(*kv_cache) +
                                  "; expected auto, bfloat16, fp8, fp8_e4m3, ..., or --precision");
-  return (precision.empty() ? "bf16" : precision) + (is_eight ? ", KV fp8" : ", KV fp4");
+  return precision + (precision.empty() ? "" : ", ") + (is_eight ? "KV fp8" : "KV fp4");
 }
 
 void set_precision(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
@@ -89,7 +91,10 @@ ServerSetup of_vllm(const PythonArguments& arguments, const std::string& where) 
   setup.dp = arguments.count("data_parallel_size", 1, kGpusMax, where).value_or(1);
   setup.pp = arguments.count("pipeline_parallel_size", 1, kGpusMax, where).value_or(1);
   setup.expert_parallel = arguments.is_true("enable_expert_parallel");
-  set_precision(arguments.value("quantization"), arguments.value("kv_cache_dtype"), where, setup);
+  // The engine's own configuration says what the checkpoint is, too.
+  const bool is_config = arguments.value("dtype").value_or("").starts_with("torch.");
+  set_precision(is_config && arguments.is_none("quantization") ? kUnquantised : arguments.value("quantization"),
+                arguments.value("kv_cache_dtype"), where, setup);
   return setup;
 }
 

@@ -136,17 +136,19 @@ class VllmReader {
     accepted_ += accepted.value_or(0);
     drafted_ += drafted.value_or(0);
     has_counts_ &= accepted && drafted;
-    if (const auto accepted_throughput = field(line, "accepted throughput", where);
-        accepted_throughput && generation_throughput_ && window.acceptance_length.value_or(1.0) > 1.0) {
-      const double drafts_per_second = *accepted_throughput / (*window.acceptance_length - 1.0);
-      const double steps_per_second = *generation_throughput_ - *accepted_throughput;
-      for (ThroughputWindow& of : windows_of_line())
-        of.tokens_per_step = drafts_per_second < kDraftShareOfAll * steps_per_second
-                                 ? *generation_throughput_ / steps_per_second
-                                 : *window.acceptance_length;
-      drafts_per_second_ += drafts_per_second;
-      steps_per_second_ += steps_per_second;
-    }
+    if (const auto draft_throughput = field(line, "drafted throughput", where);
+        draft_throughput.value_or(0.0) > 0.0 && generation_throughput_ && drafts && accepted)
+      pairs_.push_back({static_cast<double>(*drafted) / *draft_throughput, *generation_throughput_,
+                        static_cast<double>(*drafts), static_cast<double>(*accepted),
+                        data_.throughput.size() - engines_of_line_, engines_of_line_});
+    if (generation_throughput_)
+      for (ThroughputWindow& of : windows_of_line()) of.tokens_per_step = window.acceptance_length;
+    // K, where all drafts have as many tokens.
+    const double mean = drafts && *drafts > 0      ? static_cast<double>(*drafted) / static_cast<double>(*drafts)
+                        : rate.value_or(0.0) > 0.0 ? (window.acceptance_length.value_or(1.0) - 1.0) / *rate
+                                                   : 0.0;
+    if (depth || std::abs(mean - std::round(mean)) < 0.02 * mean)
+      draft_len_seen_ = std::max(draft_len_seen_, depth.value_or(std::llround(mean)));
     generation_throughput_.reset();
     windows_.push_back(std::move(window));
   }
@@ -259,7 +261,8 @@ class VllmReader {
                                    : "has no line of speculative-decoding metrics; expected vLLM's "
                                      "\"SpecDecoding metrics: ...\"");
     merge_windows(windows_, name_, data_);
-    if (data_.draft_len == 0) data_.draft_len = static_cast<std::int32_t>(draft_len_hint_);
+    if (data_.draft_len == 0)
+      data_.draft_len = static_cast<std::int32_t>(draft_len_hint_ > 0 ? draft_len_hint_ : draft_len_seen_);
     if (drafted_ > 0 && has_counts_) {
       data_.draft_tokens = drafted_;
       data_.accepted_tokens = accepted_;
@@ -274,15 +277,40 @@ class VllmReader {
           "count drafts behind a rejected one.");
     if (without_length_ > 0)
       data_.notes.push_back(std::to_string(without_length_) + " lines do not say how many tokens a draft has.");
-    if (steps_per_second_ > 0.0) {
-      const double share = drafts_per_second_ / steps_per_second_;
-      if (share < kDraftShareOfAll) {
-        data_.draft_share = std::max(share, 0.0);
-        data_.notes.push_back("By the generation throughput only " +
-                              std::to_string(static_cast<int>(std::lround(100.0 * share))) +
-                              " % of the steps had a draft; the acceptance length is of those.");
-      }
+    set_draft_share();
+  }
+
+  // Steps without a draft, by the tokens that were generated. The metrics of speculation are of the time since those
+  // before them, the throughput is of one interval of the server's: where they are not of one time they say nothing.
+  void set_draft_share() {
+    constexpr double kInterval = 10.0;  // seconds, unless windows show another
+    constexpr double kSlack = 1.25;
+    constexpr std::ptrdiff_t kWindowsOfInterval = 3;
+    if (pairs_.empty()) return;
+    const double shortest = std::ranges::min(pairs_, {}, &Pair::seconds).seconds;
+    const auto is_of = [](double interval) { return [=](const Pair& p) { return p.seconds <= kSlack * interval; }; };
+    const bool known =
+        shortest <= kSlack * kInterval || std::ranges::count_if(pairs_, is_of(shortest)) >= kWindowsOfInterval;
+    const auto share_of = [](double drafts, double steps) {
+      return steps > 0.0 && drafts < kDraftShareOfAll * steps ? drafts / steps : 1.0;
+    };
+    double drafts = 0.0, steps = 0.0;
+    std::vector<double> shares(data_.throughput.size(), -1.0);
+    for (const Pair& pair : pairs_) {
+      if (!known || !is_of(shortest)(pair)) continue;
+      drafts += pair.drafts;
+      steps += pair.steps();
+      for (std::size_t i = 0; i < pair.count; ++i) shares[pair.first + i] = share_of(pair.drafts, pair.steps());
     }
+    const double share = share_of(drafts, steps);
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      if (std::optional<double>& tokens = data_.throughput[i].tokens_per_step)
+        tokens = 1.0 + (shares[i] < 0.0 ? share : shares[i]) * (*tokens - 1.0);
+    if (share == 1.0) return;
+    data_.draft_share = share;
+    data_.notes.push_back("By the generation throughput only " +
+                          std::to_string(static_cast<int>(std::lround(100.0 * share))) +
+                          " % of the steps had a draft; the acceptance length is of those.");
   }
 
   AcceptanceWindow summary_window() {
@@ -295,6 +323,8 @@ class VllmReader {
           reach_of(static_cast<double>(*summary_drafts_), static_cast<double>(*summary_drafted_), window.survival);
     accepted_ = summary_accepted_.value_or(0);
     drafted_ = summary_drafted_.value_or(0);
+    if (summary_drafts_ && *summary_drafts_ > 0 && drafted_ % *summary_drafts_ == 0)
+      draft_len_seen_ = drafted_ / *summary_drafts_;
     return window;
   }
 
@@ -318,8 +348,14 @@ class VllmReader {
   bool had_counters_ = false;
   std::optional<double> generation_throughput_;  // of the newest line, until a window takes it
   std::size_t engines_of_line_ = 0;              // that it is of
-  double drafts_per_second_ = 0.0;               // summed over windows of equal length
-  double steps_per_second_ = 0.0;
+  // Metrics of speculation with the throughput before them.
+  struct Pair {
+    double seconds, generated_per_second, drafts, accepted;
+    std::size_t first, count;  // of the windows of throughput
+    double steps() const { return generated_per_second * seconds - accepted; }
+  };
+  std::vector<Pair> pairs_;
+  std::int64_t draft_len_seen_ = 0;
   std::optional<double> summary_length_;
   std::optional<std::int64_t> summary_drafts_, summary_drafted_, summary_accepted_;
   std::vector<double> summary_rates_;

@@ -264,19 +264,33 @@ TEST_CASE("every field of a table of rates is counted by hand") {
   const std::string header =
       "engine,K,num_drafts,num_draft_tokens,num_accepted_tokens,mean_acceptance_length,tau_kind,rate_kind,p1,p2,p3\n";
   const std::string rows =
-      "v,3,100,290,120,2.2,incl. bonus,unconditional,0.6,0.4,0.2\n"
-      "v,3,300,890,510,2.7,incl. bonus,unconditional,0.8,0.5,0.4\n";
+      "v,3,100,300,120,2.2,incl. bonus,unconditional,0.6,0.4,0.2\n"
+      "v,3,300,900,510,2.7,incl. bonus,unconditional,0.8,0.5,0.4\n";
   AcceptanceData expected{.format = "CSV of rates",
                           .takes_rates = true,
                           .windows = 2,
                           .draft_len = 3,
                           .drafts = 400,
-                          .draft_tokens = 1180,
+                          .draft_tokens = 1200,
                           .accepted_tokens = 630,
                           .acceptance_length = 1.0 + 630.0 / 400};
   expected.survival = {300.0 / 400, 190.0 / 400, 140.0 / 400};
   expected.survival_error = coin_errors(expected.survival, 400);
   check_import(header + rows, expected);
+
+  // Drafts of two tokens beside others of three.
+  AcceptanceData two = expected;
+  two.draft_tokens = 1000;
+  two.accepted_tokens = 580;
+  two.acceptance_length = 1.0 + 580.0 / 400;
+  two.survival = {300.0 / 400, 190.0 / 400, 90.0 / 200};
+  two.survival_error = {coin_errors({0.75}, 400)[0], coin_errors({0.475}, 400)[0], coin_errors({0.45}, 200)[0]};
+  two.reach = {{1.0, 1.0}, {1.0, 1.0}, {0.5, 0.5}};
+  two.notes = {"The drafts have several lengths: each position is counted over those that reach it."};
+  check_import(header +
+                   "v,3,200,600,330,2.65,incl. bonus,unconditional,0.7,0.5,0.45\n"
+                   "v,3,200,400,250,2.25,incl. bonus,unconditional,0.8,0.45,0.0\n",
+               two);
 
   // A row without its draft tokens: nothing is known of all.
   AcceptanceData unknown = expected;

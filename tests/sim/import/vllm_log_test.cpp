@@ -242,6 +242,29 @@ TEST_CASE("steps without a draft show in the generation throughput") {
   REQUIRE(data.throughput.size() == 1);
   CHECK(data.throughput[0].running == 4.0);
   CHECK(data.throughput[0].tokens_per_second == 100.0);
+  // Metrics of the 108 seconds since a server drafted last, beside the throughput of ten: they say nothing of a share.
+  CHECK_FALSE(
+      log_of("Engine 000: Avg prompt throughput: 9.1 tokens/s, Avg generation throughput: 2.1 tokens/s, Running: 0 "
+             "reqs, Waiting: 0 reqs, GPU KV cache usage: 0.0%, Prefix cache hit rate: 0.0%\n"
+             "SpecDecoding metrics: Mean acceptance length: 3.00, Current speculative depth: 5, Accepted "
+             "throughput: 0.13 tokens/s, Drafted throughput: 0.32 tokens/s, Accepted: 14 tokens, Drafted: 35 "
+             "tokens, Per-position acceptance rate: 0.714, 0.429, 0.286, 0.286, 0.286, Avg Draft acceptance rate: "
+             "40.0%\n")
+          .draft_share);
+}
+
+TEST_CASE("K follows from counts and rates where no list says it") {
+  CHECK(log_of("num_drafts: 4816\nnum_draft_tokens: 33712\nnum_accepted_tokens: 12208\nmean acceptance length: 3.53\n")
+            .draft_len == 7);
+  CHECK(log_of("SpecDecoding metrics: Mean acceptance length: 2.66,\n  Accepted throughput: 60.09 tokens/s,\n  Drafted "
+               "throughput: 72.19 tokens/s,\n  Avg Draft acceptance rate: 83.2%\n")
+            .draft_len == 2);
+  CHECK(log_of("SpecDecoding metrics: Mean acceptance length: 3.51, Current speculative depth: 3, Avg Draft acceptance "
+               "rate: 83.7%\n")
+            .draft_len == 3);
+  CHECK(
+      log_of("SpecDecoding metrics: Mean acceptance length: 2.82\nAccepted throughput: 830.21 tokens/s\n").draft_len ==
+      0);
 }
 
 TEST_CASE("windows without drafts count nothing, and a log without any is refused") {
