@@ -77,7 +77,7 @@ std::string drafter_named(const std::string& method, const std::optional<std::st
 }
 
 // The engine's own configuration, or what people asked for where that alone stands in the log.
-ServerSetup of_vllm(const PythonArguments& arguments, const std::string& where) {
+ServerSetup of_vllm(const PythonArguments& arguments, bool is_config, const std::string& where) {
   ServerSetup setup;
   setup.engine = "vLLM";
   if (const auto draft = arguments.nested("speculative_config")) {
@@ -92,7 +92,6 @@ ServerSetup of_vllm(const PythonArguments& arguments, const std::string& where) 
   setup.pp = arguments.count("pipeline_parallel_size", 1, kGpusMax, where).value_or(1);
   setup.expert_parallel = arguments.is_true("enable_expert_parallel");
   // The engine's own configuration says what the checkpoint is, too.
-  const bool is_config = arguments.value("dtype").value_or("").starts_with("torch.");
   set_precision(is_config && arguments.is_none("quantization") ? kUnquantised : arguments.value("quantization"),
                 arguments.value("kv_cache_dtype"), where, setup);
   return setup;
@@ -162,12 +161,12 @@ ServerSetup read_server_setup(std::string_view text, const std::string& name) {
     const std::string where = lines.where();
     if (const auto asked = arguments_behind(line, "non-default args: {")) {
       experts = asked->is_true("enable_expert_parallel");
-      found = of_vllm(*asked, where);
+      found = of_vllm(*asked, false, where);
     }
     if (line.find("Initializing a") != std::string::npos && line.find("LLM engine") != std::string::npos) {
       const auto config = arguments_behind(line, "with config: ");
       if (!config || config->empty()) continue;
-      found = of_vllm(*config, where);
+      found = of_vllm(*config, true, where);
       found.expert_parallel |= experts;
       const std::size_t at = line.find("(v");
       if (at != std::string::npos && at < line.find("with config"))
