@@ -150,7 +150,7 @@ void add_verify(Options& options, ProgramContext& context) {
   options.required_text("trace", arguments->trace_path, "Trace file, safetensors (docs/trace.md)", "FILE");
   options.file("--out", arguments->out_path, "Result file to write, safetensors");
   options.file("--compare", arguments->compared_path,
-               "Result file of another run or engine: exit code 1 where its output_tokens or num_accepted differ");
+               "Result file of another run or engine: exit code 1 where any of its tensors differs");
   for (const TraceSettingInfo& setting : trace_settings()) {
     options.option(flag_of(setting.name), setting.name == "seed" ? "UINT" : "NAME", "", help_of(setting),
                    [arguments, name = setting.name](const std::string& value) { arguments->settings[name] = value; });

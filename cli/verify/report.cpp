@@ -72,15 +72,16 @@ Json comparison_json(const VerifyRun& run) {
   const ResultComparison& comparison = *run.comparison;
   Json json{{"path", comparison.path},
             {"same_input", or_null(comparison.has_input(run.input_sha256))},
-            {"has_num_accepted", comparison.has_num_accepted},
+            {"tensors", comparison.tensors},
             {"differing_requests", comparison.differing_requests},
             {"first", nullptr}};
   if (const auto& first = comparison.first) {
+    const auto value = [&](double x) { return first->is_real ? Json(x) : Json(static_cast<std::int64_t>(x)); };
     json["first"] = {{"tensor", first->tensor},
                      {"request", first->request},
                      {"index", or_null(first->index)},
-                     {"ours", first->ours},
-                     {"theirs", first->theirs}};
+                     {"ours", value(first->ours)},
+                     {"theirs", value(first->theirs)}};
   }
   return json;
 }
@@ -236,8 +237,7 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
   if (run.consistency.rows > 0) line("drafter", run.consistency.sentence);
   line("digest", digest_of(run.result));
   if (run.comparison && !run.comparison->first)
-    line("compared with",
-         run.comparison->path + ": same output_tokens" + (run.comparison->has_num_accepted ? " and num_accepted" : ""));
+    line("compared with", run.comparison->path + ": same " + joined(run.comparison->tensors, ", "));
   line("time", fixed(run.open_ms, 1) + " ms to open and check, " + fixed(run.verify_ms, 1) + " ms to verify, on " +
                    std::to_string(run.threads) + " thread(s), " + row_kernels().target);
 }

@@ -14,8 +14,8 @@
 #include "engine/metrics/acceptance.hpp"
 #include "reference/step/consistency.hpp"
 #include "reference/step/impossible_drafts.hpp"
+#include "reference/trace/result_comparison.hpp"
 #include "reference/trace/trace.hpp"
-#include "reference/trace/verify_result.hpp"
 
 namespace draftproof {
 

@@ -1,14 +1,20 @@
 #include "exactness/audit/audit_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "exactness/audit/audit_csv.hpp"
+#include "reference/step/verify_step.hpp"
 #include "reference/trace/emitted_row.hpp"
+#include "reference/trace/result_comparison.hpp"
+#include "reference/trace/trace_reader.hpp"
 #include "reference/trace/trace_tensors.hpp"
+#include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {
 namespace {
@@ -236,6 +242,36 @@ class EmissionReader {
   std::vector<std::size_t> kept_;
 };
 
+// What the file says of the tokens beside them (log-probabilities, kept masses and counts, accepted drafts), where it
+// does: numbers that are not those of the rows are the engine's fault. Their steps are audited all the same.
+void check_numbers(const SafetensorsFile& outputs, StepSample& sample, int threads) {
+  constexpr std::array kNumbers = {"accepted", "logprob", "raw_logprob", "kept_mass", "kept_count"};
+  if (sample.malformed.count > 0 ||
+      std::none_of(kNumbers.begin(), kNumbers.end(), [&](const char* name) { return outputs.contains(name); }))
+    return;
+  std::vector<Emission> emissions(sample.requests.size());
+  std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(threads));
+  VerifyOptions options;
+  options.all_rows = true;
+  parallel_for(std::ssize(emissions), threads, [&](std::int64_t i, int thread) {
+    const auto b = static_cast<std::size_t>(i);
+    const VerifyRequest& request = sample.requests[b];
+    const std::span<const Token> tokens = sample.emitted(b);
+    const std::vector<std::int32_t> found = find_emitted_path(request.draft, tokens.first(tokens.size() - 1)).nodes;
+    const std::span<const std::int32_t> path = sample.path_nodes ? sample.reported_path(b) : std::span(found);
+    try {
+      emissions[b] =
+          emission_along(request, path, tokens.back(), options, workspaces[static_cast<std::size_t>(thread)]);
+    } catch (const RowError& error) {
+      throw error_in_request(request, i, error);
+    }
+  });
+  const ResultComparison comparison = compare_result(collect_result(sample.requests, emissions), outputs);
+  if (!comparison.first) return;
+  sample.malformed.add(comparison.first->request, comparison.sentence());
+  sample.malformed.count = comparison.differing_requests;
+}
+
 StepSample read_steps(const std::string& path, const AuditFileOptions& options) {
   TraceOptions trace_options = options.trace;
   trace_options.kind = TraceKind::emitted_steps;
@@ -259,8 +295,10 @@ StepSample read_steps(const std::string& path, const AuditFileOptions& options) 
   if (!in_this_file && trace->file().contains("num_accepted"))
     throw usage_error("--outputs", "has no use: " + path + " says itself what the steps emitted");
   const SafetensorsFile outputs = in_this_file ? trace->file() : SafetensorsFile::open(options.outputs_path);
+  require_known_tensors(outputs, TraceKind::emitted_steps);
   EmissionReader reader(outputs, sample);
   reader.read(trace->vocab_size());
+  check_numbers(outputs, sample, trace_options.threads);
   DrawCoordinates at = selected(read_coordinates(trace->file(), steps, "[B]"), reader.kept());
   at.position.clear();  // of a step it is where its tokens stand in the text, which the step says already
   if (at.any()) sample.at = std::move(at);

@@ -14,6 +14,15 @@ def require(holds, message):
         raise Invalid(message)
 
 
+#: Bits of a denominator at most: of honest certificates it has some hundred.
+BITS = 1 << 15
+
+
+def bounded(x):
+    require(x.denominator.bit_length() <= BITS, f"a denominator has more than {BITS} bits")
+    return x
+
+
 def minus(p, q, weight=1):
     return [max(weight * a - b, Fraction(0)) for a, b in zip(p, q)]
 
@@ -35,6 +44,8 @@ class Replay:
     def draw(self, purpose, masses):
         require(self.left, f"the decision {purpose} is missing")
         (stated, row, _), outcome, share = self.left.pop(0)
+        masses = [bounded(mass) for mass in masses]
+        require(outcome < len(masses) and sum(masses) > 0, f"decision {stated} of row {row} has outcome {outcome}; the rule gives none such")
         require(stated == purpose and share * sum(masses) == masses[outcome], f"decision {stated} of row {row} has "
                 f"share {share}; the rule gives {purpose} {masses[outcome] / sum(masses)}")
         return outcome

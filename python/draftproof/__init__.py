@@ -9,18 +9,20 @@ from ._program import acceptance, generate, lab, predict, program, prove, sim, t
 from ._results import Audit, FilterCheck, FilterRow, Position, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
+from .callable.constrained import ConstrainedCase
 from .callable.filter_cases import FilterCase
 from .callable.grammars import Grammar, Matcher
 from .callable.outcome import CallableAudit, CaseResult, Failure
 from .callable.sample_cases import SampleCase
 from .callable.verify_cases import VerifyCase
+from .callable.verify_sweep import StepsCase
 
 __version__ = version("draftproof")
 
 __all__ = [
-    "Acceptance", "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck",
-    "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof", "Proofs", "Rows",
-    "SampleCase", "Simulation", "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance",
+    "Acceptance", "Audit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
+    "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof", "Proofs",
+    "Rows", "SampleCase", "Simulation", "StepsCase", "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance",
     "audit_callable", "audit_draws", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows",
     "program", "prove", "run_case", "sample", "sim", "tree", "verifiers", "verify",
 ]

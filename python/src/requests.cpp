@@ -1,6 +1,7 @@
 #include "python/src/requests.hpp"
 
 #include "reference/step/replayable.hpp"
+#include "reference/trace/probability_rows.hpp"
 
 namespace draftproof::python {
 namespace {
@@ -52,6 +53,7 @@ class RequestReader {
       if (!steps.empty()) read.requests[b].step = steps[b];
       if (!positions.empty()) read.requests[b].position = positions[b];
     }
+    check_probabilities(read.requests);
     return read;
   }
 
@@ -85,6 +87,20 @@ class RequestReader {
         arguments_.flag("proposal_is_logits", false) ? ProposalKind::logits : ProposalKind::probabilities;
     request.first_proposal_row = trees ? request.first_row : begin;
     request.proposal = proposal.slice(request.first_proposal_row, trees ? count + 1 : count);
+  }
+
+  // Rows that are no distributions would let a sound sampler be called biased.
+  void check_probabilities(const std::vector<VerifyRequest>& requests) {
+    const bool of_draws = arguments_.has("samples");
+    const int threads = arguments_.threads();
+    try {
+      const nb::gil_scoped_release release;
+      check_probability_rows("", requests, threads, of_draws ? "probs" : "target_probs");
+    } catch (const Error& error) {
+      const bool is_audit = of_draws || arguments_.has("emitted_tokens");
+      throw Error(error.kind(), "",
+                  std::string(error.what()) + (is_audit ? "; the rows given are at fault, not what was drawn" : ""));
+    }
   }
 
   static void require_shape(const RowMatrix& matrix, const char* name, std::int64_t rows, std::int64_t vocab_size) {

@@ -40,6 +40,12 @@ Emission step_detail::emission_of(const TreeOutcome& outcome, const VerifyOption
   return emission;
 }
 
+Emission emission_along(const VerifyRequest& request, std::span<const std::int32_t> path, Token last_token,
+                        const VerifyOptions& options, StepWorkspace& workspace) {
+  StepRows rows(request, options, workspace);
+  return step_detail::emission_of({{path.begin(), path.end()}, last_token}, options, rows);
+}
+
 Error error_in_request(const VerifyRequest& request, std::int64_t request_index, const RowError& error) {
   const RowName& row = error.row();
   std::string where = "request " + std::to_string(request_index);

@@ -3,6 +3,9 @@
 // distributions. It is the same template that is proved.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {
@@ -13,6 +16,11 @@ namespace draftproof {
 template <class Source>
 Emission verify_step(const VerifyRequest& request, const VerifyOptions& options, Source& source,
                      StepWorkspace& workspace);
+
+// The step that took this path and emitted this token behind it, whoever decided so: the log-probabilities, kept masses
+// and counts of the options. Throws RowError as above.
+Emission emission_along(const VerifyRequest& request, std::span<const std::int32_t> path, Token last_token,
+                        const VerifyOptions& options, StepWorkspace& workspace);
 
 // "request 3, draft position 2, row 17 of target_logits, column 40: the logit is NaN; ...".
 Error error_in_request(const VerifyRequest& request, std::int64_t request_index, const RowError& error);

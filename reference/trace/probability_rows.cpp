@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
@@ -40,7 +41,8 @@ void check_row(const RowView& row, TileScratch& scratch, const RowName& name) {
 
 }  // namespace
 
-void check_probability_rows(const std::string& path, std::span<const VerifyRequest> requests, int threads) {
+void check_probability_rows(const std::string& path, std::span<const VerifyRequest> requests, int threads,
+                            const char* target_name) {
   const auto any = [](const VerifyRequest& request) {
     return request.target_is_probabilities || request.proposal_kind == ProposalKind::probabilities;
   };
@@ -48,13 +50,19 @@ void check_probability_rows(const std::string& path, std::span<const VerifyReque
   parallel_for(static_cast<std::int64_t>(requests.size()), threads, [&](std::int64_t b, int) {
     const VerifyRequest& request = requests[static_cast<std::size_t>(b)];
     TileScratch scratch;
-    const auto check_rows = [&](const RowMatrix& matrix, const char* tensor, std::int64_t first_row) {
-      for (std::int64_t i = 0; i < matrix.rows; ++i) check_row(matrix.row(i), scratch, {first_row + i, tensor, i});
-    };
     try {
-      if (request.target_is_probabilities) check_rows(request.target, "target_probs", request.first_row);
-      if (request.proposal_kind == ProposalKind::probabilities)
-        check_rows(request.proposal, "draft_probs", request.first_proposal_row);
+      if (request.target_is_probabilities)
+        for (std::int64_t i = 0; i < request.target.rows; ++i)
+          check_row(request.target.row(i), scratch, {request.first_row + i, target_name, i});
+      if (request.proposal_kind != ProposalKind::probabilities) return;
+      const bool has_leaves = request.proposal.rows > request.draft.size();
+      std::vector<bool> proposes(static_cast<std::size_t>(request.proposal.rows), !has_leaves);
+      for (const std::int32_t parent : request.draft.parents)
+        if (parent >= kRootNode && parent + 1 < request.proposal.rows)
+          proposes[static_cast<std::size_t>(parent + 1)] = true;
+      for (std::int64_t i = 0; i < request.proposal.rows; ++i)
+        if (proposes[static_cast<std::size_t>(i)])
+          check_row(request.proposal.row(i), scratch, {request.first_proposal_row + i, "draft_probs", i});
     } catch (const RowError& error) {
       throw input_error(path, error_in_request(request, b, error).what());
     }

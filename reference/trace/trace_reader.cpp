@@ -70,7 +70,8 @@ void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
     right.insert(right.end(), kRecordedTensors.begin(), kRecordedTensors.end());
   // A replay compares with what the engine emitted, which may stand in the same file.
   if (kind == TraceKind::emitted_steps || (kind == TraceKind::steps && has_recorded(file)))
-    right.insert(right.end(), {"num_accepted", "path", "group", "row"});
+    right.insert(right.end(), {"num_accepted", "path", "group", "row", "accepted", "logprob", "raw_logprob",
+                               "kept_mass", "kept_count"});
   if (kind == TraceKind::draws || kind == TraceKind::filtered) {
     // A misplaced draft tensor would be ignored silently.
     std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });

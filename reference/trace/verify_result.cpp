@@ -5,9 +5,6 @@
 #include "base/archives/safetensors.hpp"
 #include "base/archives/sha256.hpp"
 #include "base/error.hpp"
-#include "reference/trace/emitted_row.hpp"
-#include "reference/trace/trace_tensors.hpp"
-#include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {
 namespace {
@@ -46,12 +43,6 @@ auto longest_request(std::span<const VerifyRequest> requests) {
   return std::max_element(requests.begin(), requests.end(), [](const VerifyRequest& a, const VerifyRequest& b) {
     return a.draft.size() < b.draft.size();
   });
-}
-
-TensorView required_tensor(const SafetensorsFile& file, const char* name) {
-  std::optional<TensorView> tensor = find_tensor(file, name, kIndexDTypes);
-  if (!tensor) throw input_error(file.path() + ": " + tensor_label(name), "is missing; a result has it");
-  return *tensor;
 }
 
 }  // namespace
@@ -95,6 +86,7 @@ VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<c
     std::copy(emission.logprobs.begin(), emission.logprobs.end(), result.logprob.begin() + offset);
     std::copy(emission.raw_logprobs.begin(), emission.raw_logprobs.end(), result.raw_logprob.begin() + offset);
     result.num_accepted.push_back(static_cast<std::int32_t>(emission.num_accepted));
+    result.draft_len.push_back(static_cast<std::int32_t>(requests[b].draft.size()));
     const std::size_t first_draft = result.accepted.size();
     result.accepted.resize(first_draft + requests[b].draft.tokens.size());
     for (const std::int32_t node : emission.path) result.accepted[first_draft + static_cast<std::size_t>(node)] = 1;
@@ -117,85 +109,6 @@ void write_result(const std::string& path, const VerifyResult& result,
     writer.add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes);
   for (const auto& [key, value] : metadata) writer.metadata(key, value);
   writer.write(path);
-}
-
-std::optional<bool> ResultComparison::has_input(const std::string& sha256) const {
-  if (!input_sha256) return std::nullopt;
-  return *input_sha256 == sha256;
-}
-
-std::string ResultComparison::sentence() const {
-  if (!first) return {};
-  const std::string request = std::to_string(first->request);
-  std::string text = std::to_string(differing_requests) + " request(s) differ from " + path + ", first request " +
-                     request + ": " + first->tensor + "[" + request;
-  if (first->index) text += ", " + std::to_string(*first->index);
-  return text + "] is " + std::to_string(first->ours) + " here and " + std::to_string(first->theirs) + " there";
-}
-
-ResultComparison compare_result(const VerifyResult& result, const std::string& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  const std::size_t requests = result.num_accepted.size();
-  const TensorView tokens = required_tensor(file, "output_tokens");
-  if (tokens.shape.size() != 2 || tokens.shape[0] != requests)
-    throw input_error(tokens.where, "has shape " + shape_text(tokens.shape) + "; expected [" +
-                                        std::to_string(requests) + ", K + 1], a row for each request of the trace");
-  const std::optional<TensorView> num_accepted = find_tensor(file, "num_accepted", kIndexDTypes);
-  if (num_accepted) require_shape(*num_accepted, {requests}, "[B]");
-
-  ResultComparison comparison;
-  comparison.path = path;
-  comparison.has_num_accepted = num_accepted.has_value();
-  if (const auto found = file.metadata().find("input_sha256"); found != file.metadata().end())
-    comparison.input_sha256 = found->second;
-  const std::uint64_t their_width = tokens.shape[1];
-  const auto our_width = static_cast<std::uint64_t>(result.width);
-  for (std::size_t b = 0; b < requests; ++b) {
-    std::optional<ResultDifference> difference;
-    // Columns that only one of the files has must be padding.
-    for (std::uint64_t i = 0; i < std::max(our_width, their_width) && !difference; ++i) {
-      const std::int64_t ours = i < our_width ? result.output_tokens[b * our_width + i] : kPaddingToken;
-      const std::int64_t theirs = i < their_width ? integer_at(tokens, b * their_width + i) : kPaddingToken;
-      if (ours != theirs)
-        difference = {"output_tokens", static_cast<std::int64_t>(b), static_cast<std::int64_t>(i), ours, theirs};
-    }
-    if (!difference && num_accepted && integer_at(*num_accepted, b) != result.num_accepted[b])
-      difference = {"num_accepted", static_cast<std::int64_t>(b), std::nullopt, result.num_accepted[b],
-                    integer_at(*num_accepted, b)};
-    if (!difference) continue;
-    ++comparison.differing_requests;
-    if (comparison.first) continue;
-    comparison.first = difference;
-    for (std::uint64_t i = 0; i < their_width; ++i)
-      comparison.first_row.push_back(integer_at(tokens, b * their_width + i));
-  }
-  return comparison;
-}
-
-std::optional<Departure> departure_of(std::span<const VerifyRequest> requests, const VerifyOptions& options,
-                                      const ResultComparison& comparison) {
-  if (!comparison.first) return std::nullopt;
-  const VerifyRequest& request = requests[static_cast<std::size_t>(comparison.first->request)];
-  const EmittedRow row = read_emitted_row(comparison.first_row, request.draft, request.target.vocab_size);
-  if (!row.wrong.empty()) return std::nullopt;
-  const auto end = comparison.first_row.begin() + static_cast<std::ptrdiff_t>(row.count);
-  const std::vector<Token> emitted(comparison.first_row.begin(), end);
-  const EmittedPath path = find_emitted_path(request.draft, std::span(emitted).first(emitted.size() - 1));
-  StepWorkspace workspace;
-  return find_departure(request, options, emitted, path.nodes, workspace);
-}
-
-std::vector<std::string> findings_of(const ImpossibleDrafts& impossible, const ConsistencyReport& consistency,
-                                     const std::optional<ResultComparison>& comparison,
-                                     const std::string& input_sha256) {
-  std::vector<std::string> findings;
-  if (impossible.count > 0) findings.push_back(impossible.sentence());
-  if (consistency.distribution_changes) findings.push_back(consistency.sentence);
-  if (comparison && comparison->first) {
-    findings.push_back(comparison->sentence());
-    if (comparison->has_input(input_sha256) == false) findings.back() += "; it was made from another input";
-  }
-  return findings;
 }
 
 }  // namespace draftproof

@@ -70,7 +70,7 @@ def main() -> None:
             "cases_not_run": len(audit.cases) - len(reached), "seconds": time.monotonic() - begin,
             "sentence": audit.sentence, "note": component.note,
             "each_case": [{"case": c.case, "verdict": c.verdict, "n": c.n, "would_find": c.detectable_tv} for c in audit.cases],
-            "failures": [{"name": f.name, "case": f.case.name, "sentence": f.sentence, "n": f.n, "distance": f.distance,
+            "failures": [{"name": f.name, "case": f.case.name, "sentence": f.explained, "n": f.n, "distance": f.distance,
                           "snippet": runnable(f.snippet, engine, component.name)} for f in audit.failures]}) + "\n")
         results.flush()
 

@@ -11,7 +11,7 @@ import numpy as np
 from . import evidence
 from .filter_hypotheses import Params
 from .row_hypotheses import Given, probabilities
-from .sample_cases import OFF
+from .sample_cases import OFF, shown
 
 #: Share of a token that comes whatever the rule is.
 STRAY = 1e-3
@@ -91,7 +91,7 @@ def shortfall(table: np.ndarray, row: np.ndarray, token: np.ndarray) -> tuple[fl
 
 def always_of(params: Params) -> list[str]:
     """The regimes of parameters that are one value throughout."""
-    return [*(f"rows with {name} {value[0]:.9g}" for name, value in params.items() if len(value) and (value == value[0]).all()),
+    return [*(f"rows with {name} {shown(value[0])}" for name, value in params.items() if len(value) and (value == value[0]).all()),
             *(f"rows with {words}" for words, here in _ranges(params) if here.all())]
 
 

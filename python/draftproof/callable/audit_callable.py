@@ -11,7 +11,7 @@ from .._core import Error
 from . import rows
 from .constrained import ConstrainedCase, constrained_cases
 from .dependence import CALLS, CALM, dependence, dependent
-from .drive import CallFailure, Driver
+from .drive import CallFailure, Driver, Params, tokens_of
 from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
 from .hypotheses import suspected
@@ -83,6 +83,8 @@ def size_of(case: Any) -> int:
 
 def _is_bare(case: Any) -> bool:
     """Has its drafts no probabilities?"""
+    if isinstance(case, (VerifyCase, ConstrainedCase)):
+        return case.drafter is None and max(case.draft_lens if isinstance(case, VerifyCase) else case.lens) > 0
     return isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None)
 
 
@@ -102,15 +104,14 @@ class Auditor:
         self.notes: list[str] = []
         self.found = Found()
         self.hangs = False
-        self.offered: tuple[str, ...] = ()
+        self.with_min_p = False
 
     def cases(self) -> list[Any]:
         return [case for case in map(self._taken, self._every_case()) if case is not None]
 
     def _taken(self, case: Any) -> Any:
         """What of a case the callable takes; None if nothing."""
-        without = _is_bare(case) or (isinstance(case, VerifyCase) and case.drafter is None)
-        taken = None if without and not self.one_hot else within(case, self.ranges)
+        taken = None if _is_bare(case) and not self.one_hot else within(case, self.ranges)
         self.left_out += taken is not case
         return taken
 
@@ -119,7 +120,7 @@ class Auditor:
             if not self.driver.takes_parents:
                 self.notes.append("the callable has no argument `parents`: trees were not tested")
             return list(constrained_cases(self.driver.takes_parents))
-        with_min_p = self._reads_min_p()
+        with_min_p = self.with_min_p = self._reads_min_p()
         if not with_min_p:
             self.notes.append("the callable does not read params['min_p']: min_p was left off")
         if self.kind == "verify":
@@ -141,10 +142,10 @@ class Auditor:
         if self.kind == "constrained":
             return []
         if self.kind == "verify":
-            return list(verify_sweep("min_p" in self.driver.read))
+            return list(verify_sweep(self.with_min_p))
         if self.driver.distribution is not None:
             return []
-        entries = sample_sweep("min_p" in self.driver.read, profile)
+        entries = sample_sweep(self.with_min_p, profile)
         return entries if self.kind == "sample" else [entry for entry in entries if not entry.has_rng]
 
     def sweeps(self) -> list[Sweep]:
@@ -172,16 +173,12 @@ class Auditor:
         return SampleCase("probe", logits, source, params, batch=SMALLEST_BATCH)
 
     def _reads_min_p(self) -> bool:
-        self.offered = ("min_p",)
         try:
-            run_of(self.driver, self._probe_case(), self.seed, self.offered).draw(1)
+            run_of(self.driver, self._probe_case(), self.seed).draw(1)
         except CallFailure:
             pass  # the cases say what is wrong
-        self.offered = ()
         self.before = self._probe_case()
-        if "min_p" not in self.driver.read and any(self._heeds_min_p(top_p) for top_p in (1.0, 0.95)):
-            self.driver.read.add("min_p")
-        return "min_p" in self.driver.read
+        return "min_p" in self.driver.read or ("min_p" not in self.driver.refused and any(map(self._heeds_min_p, (1.0, 0.95))))
 
     def _heeds_min_p(self, top_p: float) -> bool:
         """For a callable that copies its parameters before it looks: does min_p of 1 leave little but the likeliest token? With a
@@ -200,7 +197,7 @@ class Auditor:
         if self.kind == "filter":
             return bool(np.isfinite(run.left).mean() < 0.5)
         drawn = run.outputs[0][:, 0] if self.kind == "verify" else run.samples[0]
-        share = np.bincount(np.clip(drawn, 0, None)).max() / len(drawn)  # also where it is another token that is left
+        share = np.unique(drawn, return_counts=True)[1].max() / len(drawn)  # also where it is another token that is left
         return bool((drawn == logits[0].argmax()).mean() > 0.35 or share > 0.9)  # of probability 0.18 without
 
     def _drawn(self, case: Any) -> np.ndarray | None:
@@ -220,19 +217,19 @@ class Auditor:
             return None
         if self.kind == "verify":
             given: tuple[Any, ...] = (np.zeros(0, np.int32), np.zeros((0, logits.shape[1]), np.float32), logits,
-                                      np.zeros(len(logits), np.int64), params, seeds)
+                                      np.zeros(len(logits), np.int64), Params(params, len(logits)), seeds)
         else:
-            given = (logits, params, seeds)
+            given = (logits, Params(params, len(logits)), seeds)
         try:
-            return np.asarray(self.driver(*given)).reshape(len(logits), -1)[:, 0]
-        except (CallFailure, Error, TypeError, ValueError):
+            return tokens_of(self.driver(*given), (len(logits), 1) if self.kind == "verify" else (len(logits),), "tokens").reshape(-1)
+        except (CallFailure, Error):
             return None
 
     def readings(self) -> list[str]:
         """Of a callable that was found sound."""
         if self.kind == "constrained" or self.driver.distribution is not None:
             return []
-        out = readings_of(self.kind, "min_p" in self.driver.read, self._drawn)
+        out = readings_of(self.kind, self.with_min_p, self._drawn)
         return out + repeats(self._called) if self.kind != "filter" and not self.ranges else out
 
     def _has_state(self) -> bool:
@@ -402,8 +399,8 @@ class Auditor:
         if isinstance(case, ConstrainedCase):
             suspect = trial.run.suspect
             self.found.failures.append(
-                Failure(judgement.name, case, f"{case.name}: {judgement.sentence}" + (f" (suspect: {suspect})" if suspect else ""),
-                        snippet_of(self.sampler, case, judgement.n, trial.run.seed), judgement.n, judgement.distance, suspect))
+                Failure(judgement.name, case, f"{case.name}: {judgement.sentence}",
+                        snippet_of(self.sampler, case, judgement.n, trial.run.seed), judgement.n, judgement.distance, suspect, suspect))
             return
         end = self._end_of_reruns(trial)
 
@@ -423,12 +420,13 @@ class Auditor:
         end = self._end_of_reruns(trial)
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
         rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
-        suspect = suspect_of(smallest, judgement, dependent(needed, rule), getattr(case, "batch", 0) == 1)
+        rule = dependent(needed, rule)
+        suspect = suspect_of(smallest, judgement, rule, getattr(case, "batch", 0) == 1)
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
-            Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}" + (f" (suspect: {suspect})" if suspect else ""),
+            Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}",
                     snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
-                    judgement.n, judgement.distance, suspect, before, by_every_profile=self.is_first_sweep))
+                    judgement.n, judgement.distance, suspect, rule, before, by_every_profile=self.is_first_sweep))
 
     def _end_of_reruns(self, trial: Trial, times: float = 1.0) -> float:
         now = self.clock()

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .drive import CallFailure, Driver, ReadDict, tokens_of
+from .drive import CallFailure, Driver, Params, numbers_of, tokens_of
 from .evidence import Rows
 from .grammars import DEAD, Grammar, Matcher, choices, evens, letters, loop
 from .sample_cases import SampleCase, params_of
@@ -93,6 +93,8 @@ def constrained_cases(trees: bool) -> list[ConstrainedCase]:
                         None, (0,), params_of(1, temperature=1.0, top_k=0, top_p=0.7)),
         ConstrainedCase("temperature 0", many, Normal(12), Normal(12, softmax=True), (2,), params_of(1, temperature=0.0, top_k=0, top_p=1.0),
                         masked_drafts=True, n_max=256),
+        ConstrainedCase("temperature 0, drafts from bare rows", many, Normal(12), Normal(12, softmax=True), (2,),
+                        params_of(1, temperature=0.0, top_k=0, top_p=1.0), n_max=256),
         ConstrainedCase("a vocabulary of 70", (loop(70), loop(70, 1)), Normal(70), Normal(70, softmax=True), (2,), plain, masked_drafts=True, n_max=256),
     ]
     if trees:
@@ -141,7 +143,7 @@ class Step:
 class ConstrainedRun:
     """Steps of one case. Requests go on from call to call until they end."""
 
-    def __init__(self, driver: Driver, case: ConstrainedCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+    def __init__(self, driver: Driver, case: ConstrainedCase, seed: int) -> None:
         self.driver, self.case, self.seed, self.calls = driver, case, seed, 0
         self.steps: list[Step] = []
         self.matchers: list[Matcher] = []
@@ -190,18 +192,16 @@ class ConstrainedRun:
             step.other = (behind.grammar, behind.committed)
         lens = np.array([len(step.drafts) for step in steps], np.int64)
         probs = None if case.drafter is None else np.concatenate([step.q for step in steps])
-        params = ReadDict({name: np.repeat(value, case.batch) for name, value in case.params.items()}, {})
+        params = Params({name: np.repeat(value, case.batch) for name, value in case.params.items()}, case.batch)
         keywords = {"parents": np.concatenate([step.parents for step in steps]).astype(np.int32)} if case.trees else {}
         value = self.driver(np.concatenate([step.drafts for step in steps]).astype(np.int32), probs,
                             np.concatenate([step.logits for step in steps]), np.cumsum(lens), params,
-                            self._seeds.seeds_of(self.calls, self.seed), self.matchers, **keywords)
-        value, logprobs = value if isinstance(value, tuple) else (value, None)
+                            self._seeds.seeds_of(self.calls, self.seed), list(self.matchers), **keywords)
+        value, logprobs = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         depth = 2 if case.trees else int(lens.max(initial=0))
         out = tokens_of(value, (case.batch, depth + 1), "output tokens [B, K + 1]")
         if logprobs is not None:
-            logprobs = np.asarray(logprobs, np.float64)
-            if logprobs.shape != out.shape:
-                raise CallFailure("wrong_shape", f"a call gave logprobs {list(logprobs.shape)}; expected {list(out.shape)}")
+            logprobs = numbers_of(logprobs, out.shape, "logprobs [B, K + 1]").astype(np.float64)
         for b, step in enumerate(steps):
             step.out = [int(token) for token in out[b][:int(np.cumprod(out[b] != -1).sum())]]
             step.logprobs = None if logprobs is None else logprobs[b]
@@ -385,6 +385,8 @@ def _row_before(step: Step, row: int) -> int:
 def _begins_legally(step: Step, place: int) -> bool:
     """The first letter of the token is one that a legal token begins with."""
     legal = step.grammar.allowed(step.states()[step.row_of(place)])
+    if not 0 <= step.out[place] < step.grammar.vocab_size:
+        return False
     return step.grammar.texts[step.out[place]][:1] in {text[:1] for text, ok in zip(step.grammar.texts, legal) if ok and text}
 
 

@@ -11,12 +11,12 @@ import inspect
 import io
 import threading
 import traceback
-from typing import Any, Callable
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
 from .. import _forms
-
+from .sample_cases import DTYPES, OFF
 
 #: Numbers of an array that is kept for suspects, at most.
 NOTED = 1 << 20
@@ -33,25 +33,36 @@ class CallFailure(Exception):
         self.traceback = traceback
 
 
-class ReadDict(dict):
-    """Parameters that remember whether those which need not be there were asked for: such a one is offered with the
-    value that switches it off, but does not show among the keys."""
+class Params(dict):
+    """The parameters of one call: an array of every name in OFF, so that a callable may read each in any way, whatever a case has;
+    remembers those that were read by name. size: rows or requests of the call; None: of a copy, which gets no more names."""
 
-    def __init__(self, values: dict[str, np.ndarray], offered: dict[str, np.ndarray]) -> None:
-        super().__init__(values)
-        self.offered = offered
+    def __init__(self, values: Mapping[str, np.ndarray], size: int | None) -> None:
+        off = {} if size is None else {name: np.full(size, value, DTYPES[name]) for name, value in OFF.items()}
+        super().__init__({**off, **values})
         self.read: set[str] = set()
 
-    def __missing__(self, key: str) -> np.ndarray:
-        if key in self.offered:
-            self.read.add(key)
-            return self.offered[key]
-        raise KeyError(key)
+    def __getitem__(self, key: str) -> np.ndarray:
+        self.read.add(key)
+        return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        if key in self:
-            return self[key]
-        return self.__missing__(key) if key in self.offered else default
+        return self[key] if key in self else default
+
+    def copied(self, without: Iterable[str]) -> Params:
+        """A copy; `without`: names that the callable refuses, which are left out where they are off."""
+        return Params({name: value.copy() for name, value in self.items()
+                       if not (name in without and (value == np.asarray(OFF[name], value.dtype)).all())}, None)
+
+
+#: Arguments that a callable may have, which it gets in the cases that are about them; where they have no default, in all. By kind (as
+#: many positional arguments), from those what stands for them elsewhere.
+STAND_INS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "steps": (3, lambda logits, params, seeds: np.zeros(len(seeds), np.uint32)),
+    "uniforms": (6, lambda *arguments: None),
+    "parents": (7, lambda drafts, q, p, ends, *rest: np.concatenate(
+        [np.arange(count, dtype=np.int32) - 1 for count in np.diff(ends, prepend=0)])),
+}
 
 
 class Driver:
@@ -71,10 +82,12 @@ class Driver:
         # call and of the first of those before it that had the same shape.
         self.last_params: dict[str, np.ndarray] | None = None
         self.noted: list[np.ndarray] = []
+        self.refused: set[str] = set()  # parameters that it takes by keyword alone, and not
         try:
-            names = set(inspect.signature(sampler).parameters)
+            names: Mapping[str, Any] = inspect.signature(sampler).parameters
         except (TypeError, ValueError):
-            names = set()
+            names = {}
+        self.required = {name for name in STAND_INS if name in names and names[name].default is inspect.Parameter.empty}
         self.takes_steps = "steps" in names
         self.takes_parents = "parents" in names
         # Those of verify itself are what an engine recorded, in other shapes.
@@ -87,7 +100,12 @@ class Driver:
         return self.noted if self.noted and self.noted[0].shape == shape else []
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        given = [_copied(argument) for argument in arguments]
+        for name in self.required - keywords.keys():
+            count, stand_in = STAND_INS[name]
+            if len(arguments) == count:
+                keywords[name] = stand_in(*arguments)
+        asked = [argument.copied(self.refused) if isinstance(argument, Params) else argument for argument in arguments]
+        given = [_copied(argument) for argument in asked]
         outcome: dict[str, Any] = {}
         output = io.StringIO()
 
@@ -106,16 +124,25 @@ class Driver:
             raise CallFailure("hangs", f"a call took longer than {self.time_limit:g} seconds")
         if "error" in outcome:
             error = outcome["error"]
+            if name := self._refused_by(error, asked):
+                self.refused.add(name)
+                return self(*arguments, **keywords)
             raise CallFailure("raises", f"a call raised {_described(error)}", _traceback(error)) from error
-        for argument, after in zip(arguments, given):
+        for argument, after in zip(asked, given):
             _require_unchanged(argument, after)
-        for argument in given:
-            if isinstance(argument, ReadDict):
-                self.read |= argument.read
+            if isinstance(after, Params):
+                self.read |= after.read
         if output.getvalue():
             first = output.getvalue().splitlines()[0][:80]
             raise CallFailure("prints", f"a call printed to standard output: {first!r}")
         return outcome["value"]
+
+    def _refused_by(self, error: BaseException, asked: list[Any]) -> str:
+        """The parameter, off in this call, that `**params` gave to a function which does not have it."""
+        if not isinstance(error, TypeError):
+            return ""
+        return next((name for params in asked if isinstance(params, Params) for name in params
+                     if f"unexpected keyword argument '{name}'" in str(error) and name not in params.copied([name])), "")
 
 
 def _traceback(error: BaseException) -> str:
@@ -132,16 +159,15 @@ def _described(error: BaseException) -> str:
 
 
 def _copied(argument: Any) -> Any:
-    if isinstance(argument, ReadDict):
-        copy = ReadDict({k: v.copy() for k, v in argument.items()}, {k: v.copy() for k, v in argument.offered.items()})
-        return copy
+    if isinstance(argument, Params):
+        return argument.copied(())
     return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 
 def _require_unchanged(before: Any, after: Any) -> None:
     if isinstance(before, dict):
         for name, value in before.items():
-            if name not in after or not _same(value, after[name]):
+            if name not in after or not _same(value, dict.__getitem__(after, name)):
                 raise CallFailure("mutates_inputs", f"a call changed its input params[{name!r}]")
     elif isinstance(before, np.ndarray) and not _same(before, after):
         raise CallFailure("mutates_inputs", f"a call changed its input array {before.dtype} {list(before.shape)}")
@@ -168,16 +194,18 @@ def tokens_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
         raise CallFailure("wrong_dtype", f"a call gave {array.dtype} {list(array.shape)}; expected {what}, whole numbers")
     if array.shape != shape:
         raise CallFailure("wrong_shape", f"a call gave shape {list(array.shape)}; expected {list(shape)}, {what}")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # no number turns negative, into padding
+        array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
     return array.astype(np.int64)
 
 
-def logits_of(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = _array(value, "filtered logits")
+def numbers_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    array = _array(value, what)
     if array.dtype.kind != "f":
-        raise CallFailure("wrong_dtype", f"a call gave {array.dtype}; expected filtered logits, floats")
+        raise CallFailure("wrong_dtype", f"a call gave {array.dtype}; expected {what}, floats")
     if array.shape != shape:
-        raise CallFailure("wrong_shape", f"a call gave shape {list(array.shape)}; expected {list(shape)}, filtered logits")
-    return array.astype(np.float32)
+        raise CallFailure("wrong_shape", f"a call gave shape {list(array.shape)}; expected {list(shape)}, {what}")
+    return array
 
 
 def probabilities_of(distribution: Callable[..., Any], case: Any) -> np.ndarray:
@@ -190,4 +218,10 @@ def probabilities_of(distribution: Callable[..., Any], case: Any) -> np.ndarray:
     array = _forms.as_numpy(value, "distribution")
     if array.shape != shape or array.dtype.kind != "f":
         raise _forms.Error(f"distribution: gave {array.dtype} {list(array.shape)}; expected probabilities {list(shape)}")
+    total = array.sum(axis=1, dtype=np.float64)
+    wrong = ~((array >= 0.0) & (array <= 1.0)).all(axis=1) | ~(np.abs(total - 1.0) <= (1e-3 if array.itemsize > 2 else 2e-2))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise _forms.Error(f"distribution: gave row {row} of {case.name!r} with numbers from {array[row].min():.6g} to {array[row].max():.6g} "
+                           f"that sum to {total[row]:.6g}; expected probabilities, which sum to 1: `distribution` is at fault, not the sampler")
     return array.astype(np.float32)

@@ -15,6 +15,7 @@ from typing import Iterator
 import numpy as np
 
 from .. import _sampling
+from .sample_cases import shown
 
 #: Odds that a bet on marked tokens tries.
 ODDS = np.array([0.0, 0.25, 0.5, 2.0, 4.0, 16.0, 256.0])
@@ -169,7 +170,7 @@ def classes(params: dict[str, np.ndarray], place: np.ndarray, batch: int) -> Ite
             values = np.unique(params[name])
             if 1 < len(values) <= 64:
                 for value in values:
-                    yield f"{name} {value:.9g}", params[name] == value
+                    yield f"{name} {shown(value)}", params[name] == value
     if batch > 1:
         yield "the first place of the batch", place == 0
         yield "the last place of the batch", place == batch - 1

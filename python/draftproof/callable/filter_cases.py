@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import _audit
 from . import rows
-from .drive import Driver, ReadDict, logits_of
-from .sample_cases import OFF, SampleCase, params_of
+from .drive import Driver, Params, numbers_of
+from .sample_cases import SampleCase, params_of
 from .sample_judge import Judgement
 
 
@@ -84,11 +84,10 @@ def repr_of(array: np.ndarray) -> str:
 class FilterRun:
     """One call of a case; nothing grows."""
 
-    def __init__(self, driver: Driver, case: FilterCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+    def __init__(self, driver: Driver, case: FilterCase, seed: int) -> None:
         self.driver = driver
         self.case = case
         self.seed = seed
-        self.offered = offered
         self.left: np.ndarray | None = None
         self.earlier: list[np.ndarray] = []  # what was left in calls before (Driver.noted)
 
@@ -97,10 +96,9 @@ class FilterRun:
         return 0 if self.left is None else self.case.logits.shape[0]
 
     def draw(self, n: int) -> None:
-        size = self.case.logits.shape[0]
-        params = ReadDict(self.case.params, {name: np.full(size, OFF[name], np.float32) for name in self.offered})
-        self.earlier = self.driver.earlier(self.case.logits.shape)
-        self.left = logits_of(self.driver(self.case.logits, params), self.case.logits.shape)
+        shape = self.case.logits.shape
+        self.earlier = self.driver.earlier(shape)
+        self.left = numbers_of(self.driver(self.case.logits, Params(self.case.params, shape[0])), shape, "filtered logits").astype(np.float32)
         self.driver.note(self.left)
 
     def judge(self, alpha: float) -> Judgement:

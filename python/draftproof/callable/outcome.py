@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 from .._results import html_of, number
 
 #: Failures of the code, not of its distribution.
 ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints", "emits_fewer")
+#: Failing cases, and kinds of passing ones, that a sentence names.
+NAMED_FAILING, NAMED_PASSING = 3, 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Failure:
     name: the test that found it ('string_3', 'correlation_rows_1', 'wrong_set'), or how a call went wrong ('raises').
     case: the smallest case that still fails; snippet: Python that runs it again.
     n: draws, steps or rows after which it was found; distance: estimated, where there is one.
-    suspect: what the smallest case still needs to fail; before: a case without a call of which it does not.
+    rule: the wrong rule that explains what came, or ''; suspect: it with what the smallest case still needs to fail.
+    before: a case without a call of which it does not fail.
     traceback: of an exception, as text. by_every_profile: found by draws of the first sweep, which all profiles make.
     """
 
@@ -30,6 +34,7 @@ class Failure:
     n: int
     distance: float | None
     suspect: str = ""
+    rule: str = ""
     before: Any = None
     traceback: str = ""
     by_every_profile: bool = False
@@ -37,6 +42,10 @@ class Failure:
     @property
     def is_error(self) -> bool:
         return self.name in ERRORS
+
+    @property
+    def explained(self) -> str:
+        return self.sentence + (f" (suspect: {self.suspect})" if self.suspect else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +100,12 @@ class CallableAudit:
                 "cases": [dataclasses.asdict(case) for case in self.cases]}
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"\n# {f.sentence}\n{f.snippet}{f.traceback and chr(10)}{f.traceback}" for f in self.failures)])
+        lines, said = [self.sentence], {first_of(self).rule if self.failures else ""}
+        for f in self.failures:  # what the sentence says, or a failure before, is not said again
+            lines.append(f"\n# {f.sentence if f.rule in said and (f.rule or f is first_of(self)) else f.explained}\n{f.snippet}"
+                         f"{f.traceback and chr(10)}{f.traceback}")
+            said.add(f.rule)
+        return "\n".join(lines)
 
     def dumps(self) -> str:
         return json.dumps(self.to_json(), indent=2)
@@ -110,6 +124,32 @@ def verdict_of(failures: list[Failure], cases: list[CaseResult], is_open: bool) 
     return "inconclusive" if any(case.verdict == "inconclusive" and (is_open or case.n == 0) for case in cases) else "consistent"
 
 
+def first_of(audit: CallableAudit) -> Failure:
+    """The failure that the sentence tells."""
+    return next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
+
+
+def where_it_fails(cases: list[CaseResult]) -> str:
+    """Which cases fail, and of what kinds those are that pass: those of a failing one's kind first, then the largest."""
+    def kind_of(name: str) -> str:
+        return re.split(r"[,:(]|\s[\d.=-]|\sof\s\d", re.sub(r"^\d+ ", "", name))[0].strip()
+
+    failing = [case.case for case in cases if case.verdict in ("biased", "error")]
+    passing: dict[str, list[str]] = {}
+    for case in cases:
+        if case.verdict == "consistent" or (case.verdict == "inconclusive" and case.n > 0):
+            passing.setdefault(kind_of(case.case), []).append(case.case)
+    named = ", ".join(f"'{name}'" for name in failing[:NAMED_FAILING]) + (f" and {len(failing) - NAMED_FAILING} more" if len(failing) > NAMED_FAILING else "")
+    if not passing:
+        return f"fails in {named}, passes nowhere"
+    akin = {kind_of(name) for name in failing}
+    kinds = sorted(passing, key=lambda kind: (kind not in akin, -len(passing[kind])))
+    words = [f"'{passing[kind][-1]}'" if len(passing[kind]) == 1 else f"{len(passing[kind])} of {kind} (last '{passing[kind][-1]}')" if kind in akin
+             else f"{len(passing[kind])} of {kind}" for kind in kinds[:NAMED_PASSING]]
+    more = sum(len(passing[kind]) for kind in kinds[NAMED_PASSING:])
+    return f"fails in {named}; passes {', '.join(words)}" + (f" and {more} others" if more else "")
+
+
 def sentence_of(audit: CallableAudit) -> str:
     what = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained": "steps"}[audit.kind]
     reached = [case for case in audit.cases if case.n > 0]
@@ -118,8 +158,8 @@ def sentence_of(audit: CallableAudit) -> str:
     distance = "" if coarsest is None else f" at distance {number(coarsest)}"
     over = f"{audit.verdict}{distance} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
     if audit.failures:
-        first = next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
-        return f"{over}: {first.sentence} (after {first.n} {what})"
+        first = first_of(audit)
+        return f"{over}: {first.explained} (after {first.n} {what}); {where_it_fails(audit.cases)}"
     text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}nothing found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
     text += f"; readings: {', '.join(audit.readings)}" if audit.readings else ""
     unreached = [case.case for case in audit.cases if case.n == 0]

@@ -100,6 +100,11 @@ def params_of(groups: int, **given: Any) -> dict[str, np.ndarray]:
     return {name: np.broadcast_to(np.asarray(value, DTYPES[name]), (groups,)).copy() for name, value in given.items()}
 
 
+def shown(value: Any) -> str:
+    """A number of a parameter's type as users write it: 0.95, 1e-07, 2."""
+    return str(value).removesuffix(".0")
+
+
 def is_unambiguous(logits: np.ndarray, params: dict[str, np.ndarray]) -> bool:
     """Do all usual readings of the parameters keep the same tokens of every row, also at slightly other cuts? Engines
     differ in the order of the filters, in ties, and in the last bits of sums."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import _audit
 from . import evidence
-from .drive import CallFailure, Driver, ReadDict, probabilities_of, tokens_of
-from .sample_cases import OFF, SampleCase
+from .drive import CallFailure, Driver, Params, probabilities_of, tokens_of
+from .sample_cases import SampleCase
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +37,10 @@ def _alike(p: np.ndarray) -> int:
 class SampleRun:
     """Draws of one case, which grow from stage to stage."""
 
-    def __init__(self, driver: Driver, case: SampleCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+    def __init__(self, driver: Driver, case: SampleCase, seed: int) -> None:
         self.driver = driver
         self.case = case
         self.seed = seed
-        self.offered = offered
         self.calls = 0
         self.samples: list[np.ndarray] = []
         self.groups: list[np.ndarray] = []
@@ -55,8 +54,7 @@ class SampleRun:
     def call(self) -> None:
         case = self.case
         slots, seeds = case.slots(self.calls, self.seed), case.seeds_of(self.calls, self.seed)
-        params = ReadDict({name: values[slots] for name, values in case.params.items()},
-                          {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
+        params = Params({name: values[slots] for name, values in case.params.items()}, case.batch)
         keywords: dict[str, Any] = {}
         if self.calls == 0:
             self.params_before = self.driver.last_params

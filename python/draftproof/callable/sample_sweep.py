@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -178,6 +178,30 @@ def min_p_beside() -> tuple[list[dict[str, float]], np.ndarray]:
     return [{"top_p": 0.75, "min_p": 0.3}, {"top_k": 3, "min_p": 0.3}], np.stack([row, np.roll(row, 20)]).astype(np.float32)
 
 
+#: What the likeliest token of a row has, as those of real models often do.
+PEAKS = (0.96, 0.98, 0.99, 0.999)
+
+
+def peaks(vocab_size: int) -> tuple[list[dict[str, float]], np.ndarray]:
+    """Parameters [n], and the rows [n, V] of float64 probabilities that they are for, of which the likeliest token has one of PEAKS:
+    filters that leave it alone, or with the second, which has three tenths of the rest."""
+    combos, out = [], []
+    for i, top in enumerate(PEAKS):
+        rest = 1.0 - top
+        row = np.concatenate([[top, 0.3 * rest], np.full(vocab_size - 2, 0.7 * rest / (vocab_size - 2))])
+        some: list[dict[str, float]] = [{}, {"temperature": 0.5}, {"temperature": 2.0}, {"top_k": 1}, {"top_k": 2}, {"top_p": 0.5 * top},
+                                        {"top_p": top + 0.15 * rest}, {"min_p": 0.2 * rest / top}]
+        for j, combo in enumerate(some):
+            combos.append(combo)
+            out.append(np.random.default_rng([i, j]).permutation(row))
+    return combos, np.array(out)
+
+
+def heated(combos: Sequence[dict[str, float]], p: np.ndarray) -> np.ndarray:
+    """Logits [n, V] which have these probabilities at the temperatures of the parameters."""
+    return (np.log(p) * np.array([combo.get("temperature", 1.0) for combo in combos])[:, None]).astype(np.float32)
+
+
 def at_edges(vocab_size: int, seed: int) -> np.ndarray:
     """[V]: the mass is at the ids where tiles, words and types end, and on the last one."""
     edges = [0, 1, vocab_size - 2, *(2 ** i + d for i in range(5, 19) for d in (-1, 0)), vocab_size // 32 * 32 - 1]
@@ -296,8 +320,8 @@ def _temperatures(maker: Maker) -> None:
 
 
 def _logits(maker: Maker) -> None:
-    combos = [{"temperature": t, **more} for t in (1.0, 2.0, 0.5) for more in ({}, {"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.3})]
-    combos.append({"temperature": 0.0})
+    some = [{"temperature": t, **more} for t in (1.0, 2.0, 0.5) for more in ({}, {"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.3})]
+    some.append({"temperature": 0.0})
 
     def masked(logits: np.ndarray, left: int = 0) -> np.ndarray:
         """All but `left` tokens at -infinity; 0: every second of those that are not the likeliest 8."""
@@ -310,11 +334,11 @@ def _logits(maker: Maker) -> None:
     for offset in regimes.OFFSETS:
         for name, change in (("", lambda x: x), (" with a mask", masked)):
             if offset or name:
-                maker.probes(f"logits about {offset:g}{name}", 39 * 8, 100, combos, 39,
+                maker.probes(f"logits about {offset:g}{name}", 39 * 8, 100, some, 39,
                              change=lambda x, offset=offset, change=change: change(x + np.float32(offset)))
     for left in (1, 2, 3):
         more = [{"top_p": 0.9}, {"top_p": 0.95, "temperature": 0.5}, {"top_k": 50}, {"top_k": 50, "top_p": 0.9}]
-        maker.probes(f"all tokens masked but {left}", 136, 100, [*combos, *more], 34, change=lambda x, left=left: masked(x, left))
+        maker.probes(f"all tokens masked but {left}", 136, 100, [*some, *more], 34, change=lambda x, left=left: masked(x, left))
     hot = [1e3, 3e3, 1e4, 3e4, 1e5, 1e7]
     for offset in (0.0, -3e4):
         def half_masked(offset: float = offset) -> np.ndarray:
@@ -325,6 +349,9 @@ def _logits(maker: Maker) -> None:
                   size + 1, max(4, min(48, ELEMENTS // size)), is_late=size > 100_000)
     maker.add("a peak over a sea of 32000 tokens, top_p 0.9", 48, lambda: np.concatenate(
         [[np.log(32_000.0)], np.random.default_rng(4).permutation(np.linspace(0.0, -0.5, 32_000))])[None, :], 32_001, 16, top_p=0.9)
+    combos, p = peaks(50)
+    maker.add("rows whose likeliest token has 0.96 to 0.999", 256 * len(combos), lambda: heated(combos, p), 50, 64,
+              **{name: [combo.get(name, OFF[name]) for combo in combos] for name in OFF})
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
                                                        np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)
     maker.add("offsets that differ from row to row", 256,

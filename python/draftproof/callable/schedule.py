@@ -36,10 +36,10 @@ CALLS, SMALLEST_BATCH = 4, 16
 LARGE, ROW = 20_000, 4096
 
 
-def run_of(driver: Driver, case: Any, seed: int, offered: tuple[str, ...] = ()) -> Any:
+def run_of(driver: Driver, case: Any, seed: int) -> Any:
     kind = {SampleCase: SampleRun, FilterCase: FilterRun, VerifyCase: VerifyRun, StepsCase: StepsRun,
             ConstrainedCase: ConstrainedRun}[type(case)]
-    return kind(driver, case, seed, offered)
+    return kind(driver, case, seed)
 
 
 def planned_n(case: Any, tv: float, alpha: float) -> int:

@@ -53,7 +53,7 @@ def smaller_cases(case: Any, group: int) -> Iterator[Any]:
                     yield case.take(part)
         yield from _without_parameters(case)
         if case.seeds != "consecutive":
-            yield dataclasses.replace(case, seeds="consecutive", source=f"dataclasses.replace({case.source}, seeds='consecutive')")
+            yield dataclasses.replace(case, seeds="consecutive")
     elif isinstance(case, VerifyCase):
         if len(set(case.draft_lens)) > 1:
             for length in sorted(set(case.draft_lens)):

@@ -37,7 +37,13 @@ def expression_of(case: Any) -> str:
     params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
     name = type(case).__name__
     if isinstance(case, StepsCase):
-        return f"dataclasses.replace({case.source},\n    params={{{params}}})"
+        if case.target.size + (0 if case.drafts is None else case.drafts.size) <= LITERAL_MAX:
+            optional = lambda array: "None" if array is None else literal(array)  # noqa: E731
+            return (f"draftproof.{name}({case.name!r}, target={literal(case.target)},\n    drafts={optional(case.drafts)}, "
+                    f"lens={literal(case.lens)}, source='',\n    params={{{params}}}, seeds={case.seeds!r}, one_hot={case.one_hot}, "
+                    f"fixed={optional(case.fixed)})")
+        taken = "" if case.taken is None else f".take({case.taken.tolist()})"
+        return f"dataclasses.replace({case.source}{taken},\n    params={{{params}}}, seeds={case.seeds!r})"
     if isinstance(case, VerifyCase):
         small = sum(table.size for table in case.target) * (2 if case.drafter else 1) <= LITERAL_MAX
         rows = case.source

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .filter_cases import FilterCase
-from .sample_cases import OFF, SampleCase
+from .sample_cases import OFF, SampleCase, shown
 from .sample_judge import Judgement
 from .verify_cases import VerifyCase
 from .verify_sweep import StepsCase
@@ -60,7 +60,7 @@ def _of_parameters(params: dict[str, np.ndarray]) -> list[str]:
         if name == "temperature" and 0.0 in kinds:
             out.append("temperature 0" if len(np.unique(values)) == 1 else "temperature 0 beside others")
         elif kinds.size == 1:
-            out.append(f"{name} {kinds[0]:.9g}" + (" beside rows without" if off else ""))
+            out.append(f"{name} {shown(kinds[0])}" + (" beside rows without" if off else ""))
         else:
             out.append(f"{name} that differs from row to row")
     return out

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _audit
-from .drive import Driver, ReadDict, tokens_of
+from .drive import Driver, Params, tokens_of
 from .sample_cases import SampleCase
 from .sample_judge import Judgement
 from .verify_cases import VerifyCase
@@ -16,7 +16,7 @@ from .verify_cases import VerifyCase
 class VerifyRun:
     """Steps of one case, which grow from stage to stage."""
 
-    def __init__(self, driver: Driver, case: VerifyCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+    def __init__(self, driver: Driver, case: VerifyCase, seed: int) -> None:
         self.driver = driver
         self.case = case
         self.seed = seed
@@ -61,7 +61,7 @@ class VerifyRun:
         seeds = self._seeds.seeds_of(self.calls, self.seed)
         tokens = drafts[drafts >= 0].astype(np.int32)
         probs = None if case.drafter is None else np.ascontiguousarray(self._gather(case.drafter, drafts, lens, 0))
-        params = ReadDict({name: np.repeat(value, case.batch) for name, value in case.params.items()}, {})
+        params = Params({name: np.repeat(value, case.batch) for name, value in case.params.items()}, case.batch)
         target = np.ascontiguousarray(self._gather(case.target, drafts, lens, 1))
         keywords = {"uniforms": self._endpoints(rng, longest)} if case.endpoints else {}
         value = self.driver(tokens, probs, target, np.cumsum(lens).astype(np.int64), params, seeds, **keywords)
@@ -82,7 +82,7 @@ class VerifyRun:
         wrong, first = 0, ""
         for depth in range(outputs.shape[1]):
             here = np.flatnonzero(outputs[:, depth] >= 0)
-            index = case.row_index(outputs[here, :depth])
+            index = case.row_index(np.clip(outputs[here, :depth], 0, case.vocab_size - 1))
             chance = case.at_depth(case.target, depth)[index, np.minimum(outputs[here, depth], case.vocab_size - 1)]
             impossible = here[(chance == -np.inf) | (outputs[here, depth] >= case.vocab_size)]
             if impossible.size and not first:

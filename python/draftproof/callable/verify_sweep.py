@@ -12,20 +12,21 @@ import dataclasses
 from typing import Any, Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _sampling
 from . import evidence, regimes
-from .drive import Driver, ReadDict, tokens_of
+from .drive import Driver, Params, tokens_of
 from .sample_cases import OFF, SampleCase, params_of
 from .sample_judge import Judgement
-from .sample_sweep import just_beside, min_p_beside, probe
+from .sample_sweep import heated, just_beside, min_p_beside, peaks, probe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepsCase:
     """target: logits [N, V], of each request its drafts' rows, then the bonus row; drafts: probabilities [M, V] that drafts are
     drawn from; lens: [B]; params: [B]. one_hot: the callable does not get `drafts`. fixed: [M] drafts instead of drawn ones
-    (then one_hot). Every call is the same batch with other drafts and seeds."""
+    (then one_hot). Every call is the same batch with other drafts and seeds. taken: which requests of `source` these are; None: all."""
 
     name: str
     target: np.ndarray
@@ -37,6 +38,7 @@ class StepsCase:
     one_hot: bool = False
     fixed: np.ndarray | None = None
     n_max: int | None = None
+    taken: np.ndarray | None = None
 
     @property
     def vocab_size(self) -> int:
@@ -51,22 +53,23 @@ class StepsCase:
         """[N]: the request of each row."""
         return np.repeat(np.arange(self.batch), self.lens + 1)
 
-    def take(self, keep: np.ndarray) -> StepsCase:
+    def take(self, keep: npt.ArrayLike) -> StepsCase:
         """Some requests alone. keep: their indices."""
+        keep = np.asarray(keep, np.int64)
         rows = np.concatenate([np.flatnonzero(self.of_row == b) for b in keep])
         of_draft = np.repeat(np.arange(self.batch), self.lens)
         drafts = np.concatenate([np.flatnonzero(of_draft == b) for b in keep])
         return dataclasses.replace(self, target=self.target[rows], drafts=None if self.drafts is None else self.drafts[drafts],
                                    lens=self.lens[keep], params={name: value[keep] for name, value in self.params.items()},
                                    fixed=None if self.fixed is None else self.fixed[drafts],
-                                   source=f"{self.source}.take(np.array({keep.tolist()}))")
+                                   taken=keep if self.taken is None else self.taken[keep])
 
 
 class StepsRun:
     """Steps of one case, which grow from call to call."""
 
-    def __init__(self, driver: Driver, case: StepsCase, seed: int, offered: tuple[str, ...] = ()) -> None:
-        self.driver, self.case, self.seed, self.offered, self.calls = driver, case, seed, offered, 0
+    def __init__(self, driver: Driver, case: StepsCase, seed: int) -> None:
+        self.driver, self.case, self.seed, self.calls = driver, case, seed, 0
         self.outputs: list[np.ndarray] = []
         self.drafts: list[np.ndarray] = []
         self._seeds = SampleCase("", case.target[:1], "", {}, batch=case.batch, seeds=case.seeds)
@@ -102,8 +105,8 @@ class StepsRun:
                 self.earlier = self.driver.earlier(probs.shape)
             self.driver.note(probs)
         longest = int(case.lens.max(initial=0))
-        params = ReadDict(case.params, {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
-        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), params, self.seeds_of(self.calls))
+        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), Params(case.params, case.batch),
+                            self.seeds_of(self.calls))
         self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
         self.drafts.append(drafts)
         self.calls += 1
@@ -511,6 +514,16 @@ def _logits(maker: Maker) -> None:
 
     for offset in regimes.OFFSETS[1:]:
         maker.add(f"logits about {offset:g}", 96, requests, [2] * len(requests), lambda offset=offset: about(offset))
+    combos, p = peaks(50)
+
+    def peaked() -> tuple[np.ndarray, np.ndarray]:
+        """The proposal is the row of another peak, on the same tokens: it is surer than the target, or less so."""
+        order = np.argsort(-p, axis=1, kind="stable")
+        q = np.empty(p.shape)
+        np.put_along_axis(q, order, np.take_along_axis(np.roll(p, len(p) // 2, axis=0), np.roll(order, len(p) // 2, axis=0), axis=1), axis=1)
+        return np.repeat(heated(combos, p), 3, axis=0), np.repeat(q, 2, axis=0).astype(np.float32)
+
+    maker.add("rows whose likeliest token has 0.96 to 0.999", 128 * len(combos), combos, [2] * len(combos), peaked, vocab_size=50)
     wide = np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 40)]).astype(np.float32)
     maker.add("a range of 200", 256, [PLAIN] * 32, [2] * 32,
               lambda: (np.tile(wide, (96, 1)), np.full((64, 48), 1.0 / 48, np.float32)))

@@ -1,7 +1,8 @@
 // The result's tensors against emissions written by hand, and comparison with other results.
-#include "reference/trace/verify_result.hpp"
+#include "reference/trace/result_comparison.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "base/archives/safetensors.hpp"
 #include "base/error.hpp"
@@ -116,14 +117,15 @@ TEST_CASE("a result is the same as its own file and as wider files of other engi
   const ResultComparison own = compare_result(result, folder.file("r"));
   CHECK_FALSE(own.first.has_value());
   CHECK(own.differing_requests == 0);
-  CHECK(own.has_num_accepted);
+  CHECK(own.tensors == std::vector<std::string>{"output_tokens", "num_accepted", "accepted", "logprob", "raw_logprob",
+                                                "kept_mass", "kept_count"});
   CHECK(own.input_sha256 == std::optional<std::string>("abc"));
 
   TraceBuilder engine;
   engine.set("output_tokens", {3, 4}, std::vector<std::int64_t>{7, 5, -1, -1, 6, -1, -1, -1, 9, 0, -1, -1});
   const ResultComparison wider = compare_result(result, engine.write(folder.file("e")));
   CHECK_FALSE(wider.first.has_value());
-  CHECK_FALSE(wider.has_num_accepted);
+  CHECK(wider.tensors == std::vector<std::string>{"output_tokens"});
   CHECK_FALSE(wider.input_sha256.has_value());
   engine.set("output_tokens", {3, 2}, std::vector<std::int32_t>{7, 5, 6, -1, 9, 0});
   CHECK_FALSE(compare_result(result, engine.write(folder.file("e"))).first.has_value());
@@ -153,6 +155,42 @@ TEST_CASE("a comparison names the first difference and counts the requests that 
   CHECK_FALSE(counts.first->index.has_value());
   CHECK(counts.first->ours == 1);
   CHECK(counts.first->theirs == 2);
+}
+
+TEST_CASE("every tensor of another result is compared, and the first number that differs is named") {
+  const TemporaryFolder folder;
+  const VerifyResult result = hand_made_result();
+  const auto first_of = [&](const auto& change) {
+    TraceBuilder engine;
+    engine.set("output_tokens", {3, 2}, std::vector<std::int32_t>{7, 5, 6, -1, 9, 0});
+    change(engine);
+    const ResultComparison found = compare_result(result, engine.write(folder.file("e")));
+    return found.first ? found.sentence().substr(found.sentence().find(", first")) : std::string();
+  };
+  using F = std::vector<float>;
+  using I = std::vector<std::int32_t>;
+  const auto logprob = [](const char* name, F values) {
+    return [=](TraceBuilder& engine) { engine.set(name, {3, 2}, values); };
+  };
+  CHECK(first_of(logprob("logprob", {-0.5004f, -1.5f, -3, 77, 0.0005f, -1})).empty());  // 77 is padding
+  CHECK(first_of(logprob("logprob", {-0.5f, -1.5f, -3, 0, 0, -1.25f})) ==
+        ", first request 2: logprob[2, 1] is -1 here and -1.25 there");
+  CHECK(first_of(logprob("logprob", {-0.5f, std::nanf(""), -3, 0, 0, -1})) ==
+        ", first request 0: logprob[0, 1] is -1.5 here and nan there");
+  CHECK(first_of(logprob("raw_logprob", {-0.25f, -2, -4.5f, 0, -1, -1.25f})) ==
+        ", first request 1: raw_logprob[1, 0] is -4 here and -4.5 there");
+  CHECK(first_of([](TraceBuilder& engine) {
+          engine.set("kept_count", I{4, 3, 2, 1, 9, 11});
+        }) == ", first request 2: kept_count[2, 1] is 10 here and 11 there");
+  CHECK(first_of([](TraceBuilder& engine) {
+          engine.set("kept_mass", F{1, 0.75f, 0.25f, 0.125f, 1, 1});
+        }) == ", first request 0: kept_mass[0, 2] is 0.5 here and 0.25 there");
+  CHECK(first_of([](TraceBuilder& engine) {
+          engine.set("path", {3, 2}, I{0, -1, -1, -1, -1, -1});
+        }) == ", first request 2: path[2, 0] is 0 here and -1 there");
+  CHECK(first_of([](TraceBuilder& engine) {
+          engine.set("accepted", std::vector<std::uint8_t>{1, 0, 0});
+        }) == ", first request 2: accepted[2, 0] is 1 here and 0 there");
 }
 
 TEST_CASE("the findings of a trace are sentences about drafts, parameters and the other result, in this order") {
@@ -202,6 +240,8 @@ TEST_CASE("a file that cannot be compared is an error naming the tensor") {
   engine.set("output_tokens", {3, 1}, std::vector<std::int32_t>(3, 1))
       .set("num_accepted", std::vector<std::int32_t>{1});
   CHECK_THAT(message(engine), Contains("'num_accepted'") && Contains("[B] = [3]"));
+  engine.set("num_accepted", std::vector<std::int32_t>{0, 0, 0}).set("logprobs", std::vector<float>{0, 0, 0});
+  CHECK_THAT(message(engine), Contains("'logprobs'") && Contains("known: ") && Contains(" logprob,"));
 }
 
 }  // namespace
