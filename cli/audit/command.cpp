@@ -37,7 +37,7 @@ struct AuditArguments {
   std::string probs_path;
   std::string outputs_path;
   Artefacts artefacts;
-  std::string verifier = "chain";
+  std::string verifier;
   std::map<std::string, std::string> settings;  // by name, without those that were not given
   bool no_row_check = false;
   std::optional<std::int64_t> self_test;
@@ -57,7 +57,7 @@ std::string flag_of(std::string setting) {
   return "--" + setting;
 }
 
-AuditRun run_audit(const AuditArguments& arguments) {
+AuditRun run_audit(AuditArguments& arguments) {
   AuditFileOptions file_options;
   file_options.probs_path = arguments.probs_path;
   file_options.outputs_path = arguments.outputs_path;
@@ -68,10 +68,13 @@ AuditRun run_audit(const AuditArguments& arguments) {
 
   AuditRun run;
   run.path = arguments.path;
-  run.verifier = text_of(arguments.options.verifier);
   run.figure = arguments.artefacts.figure;
   const Stopwatch reading;
   const AuditInput input = read_audit_file(arguments.path, file_options);
+  if (const auto* steps = std::get_if<StepSample>(&input);
+      steps != nullptr && arguments.verifier.empty() && !steps->verifier.empty())
+    arguments.options.verifier = parse_assumed_verifier(steps->verifier, arguments.path + ": metadata 'verifier'");
+  run.verifier = text_of(arguments.options.verifier);
   run.read_ms = reading.elapsed_ms();
   const Stopwatch auditing;
   try {
@@ -124,7 +127,7 @@ void answer_filters(const AuditRun& run, const AuditArguments& arguments, Progra
   context.exit_code = ExitCode::finding;
 }
 
-void answer(const AuditArguments& arguments, ProgramContext& context) {
+void answer(AuditArguments& arguments, ProgramContext& context) {
   require_artefacts(
       arguments.artefacts,
       {{"file", arguments.path}, {"--probs", arguments.probs_path}, {"--outputs", arguments.outputs_path}});
@@ -201,9 +204,10 @@ void add_audit(Options& options, ProgramContext& context) {
                "FILE");
   options.file("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
   options.file("--outputs", arguments->outputs_path,
-               "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
+               "Another safetensors file with output_tokens [B, K + 1] of a trace, and maybe more of a result");
   options.text("--verifier", arguments->verifier,
-               "What emitted the steps: one of " + verifier_names() + "; or any, a lossless one (fewer tests hold)",
+               "What emitted the steps: one of " + verifier_names() +
+                   "; or any, a lossless one (fewer tests hold). Default: what the file's metadata say, else chain",
                "NAME");
   options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
   options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
@@ -260,7 +264,8 @@ void add_audit(Options& options, ProgramContext& context) {
                     "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000",
                     "--self-test --profile quick --kind filter"});
   options.on_run([arguments, &context] {
-    arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
+    arguments->options.verifier =
+        parse_assumed_verifier(arguments->verifier.empty() ? "chain" : arguments->verifier, "--verifier");
     if (!arguments->planted.profile.empty()) {
       arguments->planted.processes = arguments->options.threads;
       return answer_planted(arguments->planted, arguments->json, context);

@@ -296,6 +296,10 @@ StepSample read_steps(const std::string& path, const AuditFileOptions& options) 
     throw usage_error("--outputs", "has no use: " + path + " says itself what the steps emitted");
   const SafetensorsFile outputs = in_this_file ? trace->file() : SafetensorsFile::open(options.outputs_path);
   require_known_tensors(outputs, TraceKind::emitted_steps);
+  for (const SafetensorsFile* file : {&outputs, &trace->file()})  // who emitted knows best
+    if (const auto found = file->metadata().find("verifier");
+        sample.verifier.empty() && found != file->metadata().end())
+      sample.verifier = found->second;
   EmissionReader reader(outputs, sample);
   reader.read(trace->vocab_size());
   check_numbers(outputs, sample, trace_options.threads);

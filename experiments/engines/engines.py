@@ -1,7 +1,7 @@
 """What `./draftproof engines` runs: today's engines, by their own code, under draftproof.audit_callable.
 
 Installs an engine where it is asked for (build/engines), drives its components in a process of its own, and writes what
-was found to docs/engines.json and docs/engines.md.
+was found to out/engines.json and, once every engine has results there, to docs/engines.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="draftproof engines",
         description="Drives the samplers, filters and verifiers of today's engines through the cases of audit_callable. "
-        "An engine is installed on the first run, into build/engines. Writes docs/engines.json and docs/engines.md.")
+        "An engine is installed on the first run, into build/engines. Writes out/engines.json, and docs/engines.md once "
+        "every engine has results there.")
     parser.add_argument("--engine", action="append", metavar="NAME", help="only this one; may be given again")
     parser.add_argument("--component", action="append", metavar="NAME", help="only this one of its components; may be "
                         "given again; nothing is written without --write")
@@ -86,6 +87,7 @@ def main(argv: list[str]) -> int:
     command = f"engines {shlex.join(argument for argument in argv if argument not in ('--write', '--json'))}"
     fresh: dict[str, list[dict[str, Any]]] = {}
     document: dict[str, Any] = {}
+    missing: list[str] = []
     for engine in chosen:
         try:
             if not engine.not_run:
@@ -95,7 +97,9 @@ def main(argv: list[str]) -> int:
         fresh[engine.name] = [] if engine.not_run else drive(engine, arguments)
         document = report.document(ROOT, command, every, fresh, bool(arguments.component))
         if arguments.write or not arguments.component:
-            report.write(ROOT, document)  # after each engine: a later one may fail
+            missing = report.write(ROOT, document)  # after each engine: a later one may fail
+    if missing:
+        print(f"draftproof: docs/engines.md is as it was: out/engines.json has no results of {', '.join(missing)}", file=sys.stderr)
     had = {component["component"] for found in fresh.values() for component in found}
     for name in arguments.component or []:
         if name not in had:

@@ -20,7 +20,6 @@ import report  # noqa: E402
 import reference_numpy  # noqa: E402
 import strings  # noqa: E402
 
-DOCUMENT = json.loads((ROOT / "docs" / "engines.json").read_text(encoding="utf-8"))
 KEYS = {"engine": str, "version": str, "component": str, "file": str, "verdict": str, "n": int, "failures": list}
 
 ADAPTER = """
@@ -44,19 +43,8 @@ def require_keys(component):
     assert bool(component["failures"]) == (component["verdict"] in ("biased", "error"))
 
 
-def test_every_component_of_the_document_has_the_names_that_scripts_rely_on():
-    assert DOCUMENT["components"]
-    for component in DOCUMENT["components"]:
-        require_keys(component)
-
-
-def test_the_page_is_made_from_the_document():
-    remarks = (ADAPTERS / "remarks.md").read_text(encoding="utf-8")
-    assert (ROOT / "docs" / "engines.md").read_text(encoding="utf-8") == report.markdown(DOCUMENT, "\n" + remarks)
-
-
 @pytest.mark.parametrize("factor, verdict", [(1.0, "consistent"), (1.6, "biased")])
-def test_a_sound_sampler_of_an_engine_passes_and_a_hot_one_is_found(tmp_path, factor, verdict):
+def test_a_sound_sampler_of_an_engine_passes_and_a_hot_one_is_found_and_stands_on_the_page(tmp_path, factor, verdict):
     shutil.copytree(ADAPTERS / "shared", tmp_path / "shared")
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "adapter.py").write_text(ADAPTER.replace("FACTOR", str(factor)), encoding="utf-8")
@@ -66,6 +54,13 @@ def test_a_sound_sampler_of_an_engine_passes_and_a_hot_one_is_found(tmp_path, fa
     component = {**json.loads(done.stdout), "version": "1"}
     require_keys(component)
     assert component["verdict"] == verdict, component["sentence"]
+    component = {**component, "seconds_at_most": 60, "command": "engines"}
+    found = {"engines": [{"engine": "tiny", "title": "Tiny", "version": "1", "torch": None, "not_run": None}], "components": [component]}
+    (tmp_path / "docs").mkdir()
+    assert report.write(tmp_path, found) == []
+    page = (tmp_path / "docs" / "engines.md").read_text(encoding="utf-8")
+    assert f"| sampler | `adapter.py`: sample | {verdict} |" in page and (component["failures"] == []) == ("### Tiny" not in page)
+    assert json.loads((tmp_path / "out" / "engines.json").read_text(encoding="utf-8")) == found
 
 
 def constrained(logits, params, dropped, bias):
@@ -119,13 +114,20 @@ def test_drafts_that_the_head_does_not_have_are_told():
         strings.check_drafts(tables, [0, 1], [(), ()], [[best[0]], [1]], [True, False], strings.DRAFT_IDS)
 
 
-def test_one_component_takes_its_place_among_the_others_and_an_engine_takes_all_of_them():
+def test_one_component_takes_its_place_among_the_others_and_an_engine_takes_all_of_them(tmp_path):
+    shutil.copy(ROOT / "CMakeLists.txt", tmp_path)
     engine = SimpleNamespace(name="vllm", title="vLLM", version="1", uses_torch=False, not_run="")
-    before = [component["component"] for component in DOCUMENT["components"] if component["engine"] == "vllm"]
-    found = {"engine": "vllm", "component": before[1], "n": -1}
-    part = report.document(ROOT, "", [engine], {"vllm": [dict(found)]}, True)["components"]
-    assert [component["component"] for component in part] == before and part[1]["n"] == -1
-    assert [component["n"] for component in report.document(ROOT, "", [engine], {"vllm": [dict(found)]})["components"]] == [-1]
+    other = SimpleNamespace(name="sglang", title="SGLang", version="1", uses_torch=False, not_run="")
+    before = [{"engine": "vllm", "component": name, "n": 1} for name in ("sampler", "rejection", "filter")]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "engines.md").write_text("as it was", encoding="utf-8")
+    whole = report.document(tmp_path, "", [engine, other], {"vllm": before})
+    assert report.write(tmp_path, whole) == ["sglang"]  # of which there is nothing: the page is not made
+    assert (tmp_path / "docs" / "engines.md").read_text(encoding="utf-8") == "as it was"
+    found = {"engine": "vllm", "component": "rejection", "n": -1}
+    part = report.document(tmp_path, "", [engine], {"vllm": [dict(found)]}, True)["components"]
+    assert [(component["component"], component["n"]) for component in part] == [("sampler", 1), ("rejection", -1), ("filter", 1)]
+    assert [component["n"] for component in report.document(tmp_path, "", [engine], {"vllm": [dict(found)]})["components"]] == [-1]
 
 
 def engines(*arguments):

@@ -70,6 +70,14 @@ def test_draws_of_a_flat_row_are_bet_on_at_the_level():
     assert accused <= 25  # 10 are allowed; more than 25 have a chance of 10^-5
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 34])
+def test_bets_are_made_on_as_few_draws_as_a_slow_callable_gives(n):
+    """Whatever comes, none wins much."""
+    token = np.zeros(n, np.int64)
+    bets = [*evidence.bets_on_flat(token, 64, (1, 2, 32)), *evidence.bets_on_coins(token > 0), evidence.bet_on_places(token, 64, 1)]
+    assert all(np.isfinite(bet.log_e) for bet in bets) and (n > 4 or evidence.best_bet(bets, 1e-6) is None)
+
+
 @pytest.mark.parametrize("parameters", [{"top_k": 1}, {"top_k": 64}, {"top_p": 0.5}, {"top_p": 0.1}, {"top_p": 0.0}, {"min_p": 0.1},
                                         {"min_p": 1.0}, {"top_k": 5, "temperature": 0.01}, {"top_p": 0.5, "temperature": 1e7}])
 def test_what_a_row_drops_by_its_parameters_has_most_of_the_mass(parameters):

@@ -1,4 +1,4 @@
-"""The document of a run, as JSON and as docs/engines.md."""
+"""The document of all runs here, as out/engines.json, and the page that is made from it, docs/engines.md."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained"
 
 def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]],
              is_part: bool = False) -> dict[str, Any]:
-    """What was found now, and of the other engines what docs/engines.json says; is_part: of other components too."""
+    """What was found now, and of the other engines what runs before left in out/engines.json; is_part: of other components too."""
     try:
-        before = json.loads((root / "docs" / "engines.json").read_text(encoding="utf-8"))["components"]
+        before = json.loads((root / "out" / "engines.json").read_text(encoding="utf-8"))["components"]
     except (OSError, ValueError, KeyError):
         before = []
     components: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ Made by `./draftproof engines`. Today's engines, their own unedited code, driven
 *Distance*: total variation distance of the failure, estimated (of a filter: the mass of tokens wrongly kept or dropped). *Asked*: the
 distance that is looked for, coarse where kernels are interpreted; cases with large vocabularies look for coarser ones. *Would find*: the
 distance that a case without a finding would have shown with 99 % probability at its last look, in the finest case to the coarsest, which is
-named; docs/engines.json has it of every case. *Cases*: those that were reached.
+named; out/engines.json of a run has it of every case. *Cases*: those that were reached.
 """
 
 
@@ -149,13 +149,17 @@ def markdown(found: dict[str, Any], remarks: str) -> str:
     return "\n".join(out).rstrip() + "\n" + remarks
 
 
-def write(root: Path, found: dict[str, Any]) -> None:
+def write(root: Path, found: dict[str, Any]) -> list[str]:
+    """Writes out/engines.json, and docs/engines.md where every engine that runs has results here; else returns those that have none."""
+    missing = [e["engine"] for e in found["engines"] if not e["not_run"] and all(c["engine"] != e["engine"] for c in found["components"])]
     remarks_file = root / "experiments" / "engines" / "remarks.md"
     remarks = "\n" + remarks_file.read_text(encoding="utf-8") if remarks_file.is_file() else ""
-    document = re.sub(r'\{\n +("case": [^\n]*)\n +("verdict"[^\n]*)\n +("n"[^\n]*)\n +("would_find"[^\n]*)\n +\}', r"{\1 \2 \3 \4}",
-                      json.dumps(found, indent=1))  # hundreds of cases: a line each
-    for name, text in (("engines.json", document + "\n"), ("engines.md", markdown(found, remarks))):
-        path = root / "docs" / name
-        temporary = path.with_name(f".{name}.{os.getpid()}")
+    texts = {root / "out" / "engines.json": json.dumps(found, indent=1) + "\n"}
+    if not missing:
+        texts[root / "docs" / "engines.md"] = markdown(found, remarks)
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
+    return missing

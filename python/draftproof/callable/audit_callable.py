@@ -469,8 +469,9 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
-        [B]: temperature, top_k (0: off), top_p, and min_p where the sampler reads it. Where the sampler has an argument
-        `steps`, it gets [B] steps of its seeds in one case. Temperature 0 is greedy.
+        [B], in every call of every kind: temperature (0: greedy), top_k (0: off), top_p (1: off), min_p (0: off; varied only where
+        the callable reads it). Where the sampler has an argument `steps`, it gets [B] steps of its seeds in one case (and zeros
+        in the others, where it has no default).
     kind 'filter': sampler(logits, params) -> logits over the temperature, dropped tokens at -inf [B, V].
     kind 'verify': sampler(draft_tokens [M], draft_probs [M, V] or None, target_logits [M + B, V],
         cu_num_draft_tokens [B], inclusive sums, params, seeds) -> output tokens [B, K + 1], padded with -1, K the

@@ -276,6 +276,8 @@ def bets_on_flat(token: np.ndarray, size: int, likely: tuple[int, ...]) -> Itera
             yield Bet("low_bits", f"the low {bits} bits of the token ids are not uniform", bins_log_e(counts), everything,
                       suspect="random numbers have too few bits")
     n, split = len(token), np.random.default_rng(size).random(len(token))
+    if n < 2:  # no pair
+        return
     order = np.argsort(token, kind="stable")
     starts = np.flatnonzero(np.diff(token[order], prepend=-1))
     equal = np.zeros(n, np.int64)
@@ -321,6 +323,8 @@ def bets_on_coins(fell: np.ndarray) -> Iterator[Bet]:
     """Of fair coins [n], in order: does one fall as the one a distance before it, or never so? Equality at a distance is an
     independent event of chance 1/2; all distances share the stakes, small ones the half."""
     n = len(fell)
+    if n < 33:  # no distance has 32 pairs
+        return
     signs = np.where(fell, 1.0, -1.0)
     spectrum = np.abs(np.fft.rfft(signs, 2 * n)) ** 2
     lags = np.arange(1, n - 31)

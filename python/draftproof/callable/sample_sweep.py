@@ -182,18 +182,23 @@ def min_p_beside() -> tuple[list[dict[str, float]], np.ndarray]:
 PEAKS = (0.96, 0.98, 0.99, 0.999)
 
 
+def peaked(vocab_size: int, top: float) -> np.ndarray:
+    """[V]: `top`, then three tenths of the rest, then all others alike."""
+    rest = 1.0 - top
+    return np.concatenate([[top, 0.3 * rest], np.full(vocab_size - 2, 0.7 * rest / (vocab_size - 2))])
+
+
 def peaks(vocab_size: int) -> tuple[list[dict[str, float]], np.ndarray]:
     """Parameters [n], and the rows [n, V] of float64 probabilities that they are for, of which the likeliest token has one of PEAKS:
     filters that leave it alone, or with the second, which has three tenths of the rest."""
     combos, out = [], []
     for i, top in enumerate(PEAKS):
         rest = 1.0 - top
-        row = np.concatenate([[top, 0.3 * rest], np.full(vocab_size - 2, 0.7 * rest / (vocab_size - 2))])
         some: list[dict[str, float]] = [{}, {"temperature": 0.5}, {"temperature": 2.0}, {"top_k": 1}, {"top_k": 2}, {"top_p": 0.5 * top},
                                         {"top_p": top + 0.15 * rest}, {"min_p": 0.2 * rest / top}]
         for j, combo in enumerate(some):
             combos.append(combo)
-            out.append(np.random.default_rng([i, j]).permutation(row))
+            out.append(np.random.default_rng([i, j]).permutation(peaked(vocab_size, top)))
     return combos, np.array(out)
 
 

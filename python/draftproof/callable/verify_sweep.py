@@ -19,7 +19,7 @@ from . import evidence, regimes
 from .drive import Driver, Params, tokens_of
 from .sample_cases import OFF, SampleCase, params_of
 from .sample_judge import Judgement
-from .sample_sweep import heated, just_beside, min_p_beside, peaks, probe
+from .sample_sweep import PEAKS, heated, just_beside, min_p_beside, peaked, probe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -514,16 +514,10 @@ def _logits(maker: Maker) -> None:
 
     for offset in regimes.OFFSETS[1:]:
         maker.add(f"logits about {offset:g}", 96, requests, [2] * len(requests), lambda offset=offset: about(offset))
-    combos, p = peaks(50)
-
-    def peaked() -> tuple[np.ndarray, np.ndarray]:
-        """The proposal is the row of another peak, on the same tokens: it is surer than the target, or less so."""
-        order = np.argsort(-p, axis=1, kind="stable")
-        q = np.empty(p.shape)
-        np.put_along_axis(q, order, np.take_along_axis(np.roll(p, len(p) // 2, axis=0), np.roll(order, len(p) // 2, axis=0), axis=1), axis=1)
-        return np.repeat(heated(combos, p), 3, axis=0), np.repeat(q, 2, axis=0).astype(np.float32)
-
-    maker.add("rows whose likeliest token has 0.96 to 0.999", 128 * len(combos), combos, [2] * len(combos), peaked, vocab_size=50)
+    for top, of_draft in zip(PEAKS, (0.999, 0.9, 0.96, 0.98)):  # drafts that are surer than the target, or less so
+        some = [PLAIN, PLAIN, {"top_p": top + 0.15 * (1.0 - top)}, {"temperature": 2.0}] * 16
+        maker.add(f"rows whose likeliest token has {top}, and {of_draft} in drafts", 2048, some, [2] * 64, lambda top=top, of_draft=of_draft, some=some: (
+            np.repeat(heated(some, np.tile(peaked(50, top), (64, 1))), 3, axis=0), np.tile(peaked(50, of_draft).astype(np.float32), (128, 1))), vocab_size=50)
     wide = np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 40)]).astype(np.float32)
     maker.add("a range of 200", 256, [PLAIN] * 32, [2] * 32,
               lambda: (np.tile(wide, (96, 1)), np.full((64, 48), 1.0 / 48, np.float32)))

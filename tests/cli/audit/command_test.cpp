@@ -132,6 +132,37 @@ TEST_CASE("audit takes what verify wrote of a trace") {
       run_draftproof({"audit", trace, "--outputs", result, "--tv-wanted", "0.15", "--alpha", level(1), "--json"});
   CHECK(audit.exit_code == 0);
   CHECK(json::parse(audit.out).at("verdict") == "consistent");
+  // The result says which verifier emitted it.
+  REQUIRE(run_draftproof({"verify", trace, "--verifier", "block", "--out", result}).exit_code == 0);
+  const ProgramResult block =
+      run_draftproof({"audit", trace, "--outputs", result, "--tv-wanted", "0.15", "--alpha", level(1), "--json"});
+  CHECK(block.exit_code == 0);
+  CHECK(json::parse(block.out).at("verifier") == "block");
+}
+
+TEST_CASE("audit compares the numbers beside the tokens with the rows") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  trace.set<float>("target_probs", {2, 2}, {0.5f, 0.5f, 0.25f, 0.75f});
+  trace.set<std::int32_t>("draft_tokens", {0}, {}).set<std::int32_t>("cu_num_draft_tokens", {0, 0});
+  TraceBuilder outputs;
+  outputs.set<std::int32_t>("output_tokens", {2, 1}, {0, 1});
+  const auto audit = [&] {
+    return run_draftproof({"audit", trace.write(folder.file("t.safetensors")), "--outputs",
+                           outputs.write(folder.file("o.safetensors")), "--json"});
+  };
+  outputs.set<float>("logprob", {2, 1}, {-0.6931f, -0.2877f});  // log 0.5, log 0.75
+  CHECK(json::parse(audit().out).at("verdict") == "inconclusive");
+  outputs.set<float>("logprob", {2, 1}, {-0.6931f, -0.5f});
+  const ProgramResult wrong = audit();
+  CHECK(wrong.exit_code == 1);
+  CHECK_THAT(json::parse(wrong.out).at("sentence").get<std::string>(),
+             Catch::Contains("logprob[1, 0] is -0.287682 here and -0.5 there"));
+  outputs.set<std::int32_t>("kept_count", {2, 1}).drop("logprob");
+  CHECK_THAT(audit().out, Catch::Contains("kept_count[1, 0] is 2 here and 1 there"));
+  outputs.set<float>("logprobs", {2, 1}, {0, 0}).drop("kept_count");
+  CHECK(audit().exit_code == 2);
+  CHECK_THAT(audit().err, Catch::Contains("'logprobs'") && Catch::Contains("is not a tensor of a trace"));
 }
 
 TEST_CASE("audit checks what filters left of logits, row by row, without sampling") {
