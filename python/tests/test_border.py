@@ -179,6 +179,26 @@ def test_whatever_comes_back_as_log_probabilities_is_a_verdict(logprobs):
     assert three.verdict == "error"
 
 
+@pytest.mark.parametrize("given, said", [
+    ({"seed": "x"}, "seed: is 'x'"), ({"seed": -1}, "seed: is -1"), ({"seed": 0.5}, "seed: is 0.5"), ({"tv": "x"}, "tv: is 'x'"), ({"tv": np.nan}, "tv: is nan"),
+    ({"n_max": 0}, "n_max: is 0"), ({"failures_max": 0}, "failures_max: is 0"), ({"time_limit": 0}, "time_limit: is 0"),
+    ({"time_budget": np.nan}, "time_budget: is nan"), ({"processes": None}, "processes: is None"), ({"ranges": {"top_p": 0.5}}, "ranges: top_p is 0.5"),
+    ({"ranges": 3}, "ranges: is 3"), ({"cases": [3]}, "cases: has int; expected SampleCase"),
+    ({"kind": "verify", "cases": [SAMPLED[0]]}, "cases: has SampleCase; expected VerifyCase or StepsCase")])
+def test_options_that_would_test_nothing_are_refused_by_name(given, said):
+    with pytest.raises(draftproof.Error) as error:
+        draftproof.audit_callable(draftproof.sample, **given)
+    assert said in str(error.value)
+
+
+def test_an_audit_without_a_call_is_not_consistent():
+    bare = [case for case in CASES["verify"] if getattr(case, "drafter", 0) is None]
+    assert bare
+    for found in (draftproof.audit_callable(draftproof.sample, cases=[]),
+                  draftproof.audit_callable(draftproof.verify, kind="verify", cases=bare, one_hot=False)):
+        assert (found.verdict, found.n) == ("inconclusive", 0)
+
+
 WRONG_ROWS = {"half": [0.25, 0.25], "logits": [-1.0, 2.0], "NaN": [np.nan, 1.0], "zero": [0.0, 0.0], "twice": [1.0, 1.0], "infinite": [np.inf, 0.0]}
 
 

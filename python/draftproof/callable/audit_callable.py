@@ -29,7 +29,9 @@ from .suspects import suspect_of
 from .verify_cases import VerifyCase, endpoint_case, verify_cases
 from .verify_sweep import PACE, StepsCase, pace_of, verify_sweep
 
-KINDS = ("sample", "filter", "verify", "constrained")
+#: The kinds of callables, each with the types of its cases.
+KINDS: dict[str, tuple[type, ...]] = {"sample": (SampleCase,), "filter": (FilterCase,), "verify": (VerifyCase, StepsCase),
+                                      "constrained": (ConstrainedCase,)}
 SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
 SHRINK_SECONDS = 3.0
@@ -106,8 +108,9 @@ class Auditor:
         self.hangs = False
         self.with_min_p = False
 
-    def cases(self) -> list[Any]:
-        return [case for case in map(self._taken, self._every_case()) if case is not None]
+    def cases(self, given: list[Any] | None) -> list[Any]:
+        """What the callable takes of the cases given, or of its own."""
+        return [case for case in map(self._taken, self._every_case() if given is None else given) if case is not None]
 
     def _taken(self, case: Any) -> Any:
         """What of a case the callable takes; None if nothing."""
@@ -501,23 +504,32 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     """
     if kind not in KINDS:
         raise Error(f"kind: is {kind!r}; expected one of {', '.join(KINDS)}")
-    for name, value in (("tv", tv), ("alpha", alpha)):
-        if not 0.0 < value < 1.0:
-            raise Error(f"{name}: is {value}; expected a number in (0, 1)")
+    in_unit, positive, some = (lambda x: 0.0 < x < 1.0), (lambda x: x > 0.0), (lambda x: int(x) == x >= 1)
+    for name, value, holds, expected in (
+            ("tv", tv, in_unit, "a number in (0, 1)"), ("alpha", alpha, in_unit, "a number in (0, 1)"),
+            ("time_limit", time_limit, positive, "seconds above 0"), ("time_budget", 1.0 if time_budget is None else time_budget, positive, "seconds above 0"),
+            ("n_max", n_max, some, "1 or more"), ("failures_max", failures_max, some, "1 or more"), ("processes", processes, some, "1 or more"),
+            ("seed", seed, lambda x: int(x) == x >= 0, "0 or more")):
+        try:
+            right = bool(holds(value))
+        except (TypeError, ValueError, OverflowError):
+            right = False
+        if not right:
+            raise Error(f"{name}: is {value!r}; expected {expected}")
     if distribution is not None and kind != "sample":
         raise Error(f"distribution: is given; expected none with kind {kind!r}")
     if emits not in ("any", "chain"):
         raise Error(f"emits: is {emits!r}; expected any or chain")
-    if int(seed) < 0:
-        raise Error(f"seed: is {seed}; expected 0 or more")
-    if int(processes) < 1:
-        raise Error(f"processes: is {processes}; expected 1 or more")
+    chosen = None if cases is None else list(cases)
+    for case in chosen or ():
+        if not isinstance(case, KINDS[kind]):
+            raise Error(f"cases: has {type(case).__name__}; expected {' or '.join(of.__name__ for of in KINDS[kind])}, as kind is {kind!r}")
     chosen_profile = profile_of(profile)
     clock = Clock(chosen_profile.is_cpu and time_budget is None)
     auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit,
                       chosen_profile.seconds if time_budget is None else time_budget, clock, chosen_profile, n_max, failures_max,
                       distribution, checked(ranges), one_hot)
-    chosen = list(cases) if cases is not None else auditor.cases()
+    chosen = auditor.cases(chosen)
     sweeps = [] if cases is not None else auditor.sweeps()
     rest = 1.0 - (FIRST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
     share = rest * alpha / max(1, len(chosen))

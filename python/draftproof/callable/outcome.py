@@ -116,12 +116,12 @@ class CallableAudit:
 
 
 def verdict_of(failures: list[Failure], cases: list[CaseResult], is_open: bool) -> str:
-    """is_open: cases with too few draws leave it open; else those without any."""
+    """is_open: cases with too few draws leave it open; else those without any. Where nothing was called, nothing is consistent."""
     if any(not failure.is_error for failure in failures):
         return "biased"
     if failures:
         return "error"
-    return "inconclusive" if any(case.verdict == "inconclusive" and (is_open or case.n == 0) for case in cases) else "consistent"
+    return "inconclusive" if not any(case.n for case in cases) or any(case.verdict == "inconclusive" and (is_open or case.n == 0) for case in cases) else "consistent"
 
 
 def first_of(audit: CallableAudit) -> Failure:

@@ -17,10 +17,16 @@ Ranges = dict[str, tuple[float, float]]
 
 
 def checked(ranges: Ranges | None) -> Ranges:
+    if not isinstance(ranges or {}, dict):
+        raise Error(f"ranges: is {ranges!r}; expected a dict of (least, largest) by parameter")
     for name, given in (ranges or {}).items():
         if name not in OFF:
             raise Error(f"ranges: has {name!r}; expected parameters of {', '.join(OFF)}")
-        if len(given) != 2 or not float(given[0]) <= float(given[1]):
+        try:
+            least, largest = map(float, given)
+        except (TypeError, ValueError):
+            least, largest = 1.0, 0.0
+        if not least <= largest:
             raise Error(f"ranges: {name} is {given!r}; expected (least, largest)")
     return ranges or {}
 
