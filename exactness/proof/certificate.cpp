@@ -143,7 +143,8 @@ Json certificate_of(const ProofCase& proof_case, const ProofOptions& options) {
                         kModelKinds[static_cast<std::size_t>(i) % kModelKinds.size()], proof_case.draft_tokens);
     Outcomes step = outcomes_of(proof_case, models, draft_len);
     require_size(outcomes += std::ssize(step.paths));
-    auto longest = static_cast<std::size_t>(draft_len);  // drafts are drawn behind prefixes that may never be emitted
+    // Drafts are drawn behind prefixes that may never be emitted, and rules look at the row behind the last one.
+    auto longest = static_cast<std::size_t>(draft_len) + 1;
     for (const auto& [string, probability] : step.distribution) longest = std::max(longest, string.size());
     std::map<TokenString, DenseMasses<Rational>> transformed;
     const TargetDistribution target = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
