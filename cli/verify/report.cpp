@@ -51,6 +51,22 @@ std::string proposal_name(const Trace& trace) {
   return "one-hot";
 }
 
+// Tensors of the trace that decide nothing here: of final probabilities what edits and filters logits, and places of an
+// audit.
+std::vector<std::string> unused_tensors(const Trace& trace) {
+  std::vector<std::string> names{"group", "row"};
+  if (trace.file().contains("target_probs")) {
+    for (const char* name : {"repetition_penalty", "frequency_penalty", "presence_penalty", "guidance_scale",
+                             "dry_breakers", "bitmask", "logit_bias_tokens", "prompt_tokens"})
+      names.emplace_back(name);
+    for (const SamplerParameterName& sampler : sampler_parameter_names()) names.emplace_back(sampler.name);
+    if (trace.settings().draft_processed || !trace.file().contains("draft_logits"))
+      names.insert(names.end(), {"temperature", "top_k", "top_p", "min_p"});
+  }
+  std::erase_if(names, [&](const std::string& name) { return !trace.file().contains(name); });
+  return names;
+}
+
 // The settings in force; without the run's seed where the trace has request seeds, and without the sampler where it has
 // the engine's own numbers.
 std::map<std::string, std::string> settings_of(const Trace& trace) {
@@ -197,6 +213,7 @@ Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_l
                        {"sha256", run.input_sha256},
                        {"layout", run.trace.is_dense() ? "dense" : "ragged"},
                        {"proposal", proposal_name(run.trace)},
+                       {"unused_tensors", unused_tensors(run.trace)},
                        {"unused_metadata", run.trace.unused_metadata()}};
   document["options"] = Json::object();
   for (const auto& [name, value] : settings_of(run.trace))
@@ -233,6 +250,8 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
   if (run.trace.has_seeds() && run.trace.recorded().empty()) options += ", seeds from the trace";
   line("options", options);
   if (!run.trace.recorded().empty()) line("replayed with", joined(run.trace.recorded(), ", "));
+  if (const std::vector<std::string> unused = unused_tensors(run.trace); !unused.empty())
+    line("tensors not used", joined(unused, ", "));
   if (!run.trace.unused_metadata().empty()) line("metadata not used", joined(run.trace.unused_metadata(), ", "));
   if (run.consistency.rows > 0) line("drafter", run.consistency.sentence);
   line("digest", digest_of(run.result));

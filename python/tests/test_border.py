@@ -106,6 +106,9 @@ def test_own_functions_are_not_accused(kind, callable_):
     cases = [case for case in CASES[kind] if getattr(case, "vocab_size", 0) < 5000 and not getattr(case, "endpoints", False)][:40]
     found = draftproof.audit_callable(callable_, kind=kind, cases=cases, tv=0.5, n_max=128)
     assert found.verdict in ("consistent", "inconclusive") and all(case.n > 0 for case in found.cases), found
+    if kind == "constrained":  # it says what it would have found
+        assert all(case.detectable_share == pytest.approx(1.0 - 0.01 ** (1.0 / case.n)) for case in found.cases)
+        assert f"of {len(cases)} regimes each was seen" in found.sentence
 
 
 def test_a_function_without_min_p_may_get_the_parameters_by_keyword(brief):

@@ -374,7 +374,8 @@ class Auditor:
         judgement = trial.judgement
         self.found.results.append(CaseResult(trial.case.name, "consistent" if done else "inconclusive", trial.run.n,
                                              None if judgement is None else judgement.detectable,
-                                             "not reached" if judgement is None else judgement.sentence))
+                                             "not reached" if judgement is None else judgement.sentence,
+                                             shown_by(trial.run.n) if isinstance(trial.case, ConstrainedCase) else None))
 
     def _note_error(self, trial: Trial, failure: CallFailure) -> None:
         case, run, trial.failed = trial.case, trial.run, True

@@ -221,6 +221,18 @@ TEST_CASE("rows that do not sum to one are refused unless the check is left out"
   CHECK(verify_json({path, "--no-row-check"}).at("tokens") == 1);
 }
 
+TEST_CASE("tensors that decide nothing beside final probabilities are listed") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  trace.set<float>("target_probs", {1, 2}, {0.5f, 0.5f}).set<float>("top_p", {0.5f}).set<float>("typical_p", {1.0f});
+  trace.set<std::int32_t>("draft_tokens", {0}, {}).set<std::int32_t>("cu_num_draft_tokens", {0});
+  const std::string path = trace.write(folder.file("t"));
+  CHECK(verify_json({path}).at("input").at("unused_tensors") == ordered_json{"typical_p", "top_p"});
+  CHECK_THAT(run_draftproof({"verify", path}).out, Contains("tensors not used    typical_p, top_p"));
+  trace.drop("target_probs").set<float>("target_logits", {1, 2}, {0, 0}).write(path);
+  CHECK(verify_json({path}).at("input").at("unused_tensors").empty());
+}
+
 TEST_CASE("the empty trace gives an empty result") {
   const TemporaryFolder folder;
   TraceBuilder trace;
@@ -392,7 +404,7 @@ TEST_CASE("steps of vLLM's rejection sampler are replayed bit for bit with its o
   const ordered_json same = verify_json({path});
   CHECK(same.at("recorded") == ordered_json{"uniforms", "recovered_tokens", "bonus_tokens"});
   CHECK(same.at("comparison").at("differing_requests") == 0);
-  CHECK(same.at("comparison").at("tensors") == json{"output_tokens", "num_accepted"});
+  CHECK(same.at("comparison").at("tensors") == ordered_json{"output_tokens", "num_accepted"});
   CHECK(same.at("departure").is_null());
   CHECK(same.at("seed").is_null());
   CHECK(same.at("accepted").get<int>() > 100);
