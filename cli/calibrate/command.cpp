@@ -20,6 +20,7 @@ namespace {
 
 struct Arguments {
   std::string data;
+  std::string unseen;
   bool this_machine = false;
   std::string model = kShippedModel;
   int threads = 1;
@@ -77,7 +78,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   require_writable({{"--out", arguments.out}});
   require_artefacts(arguments.artefacts, {{"--data", arguments.data}});
   if (arguments.this_machine) return run_this_machine(arguments, context);
-  require_no_overwriting({{"--data", arguments.data}}, {{"--out", arguments.out}});
+  require_no_overwriting({{"--data", arguments.data}, {"--unseen", arguments.unseen}}, {{"--out", arguments.out}});
   const MeasuredData data = read_measured_data(arguments.data);
   if (data.points.empty())
     throw input_error(
@@ -91,9 +92,13 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   if (!arguments.out.empty()) {
     FitRecord record;
     record.state = fit_prior();
+    record.sources = fit.sources;
     record = validate(data, record, Constants::refitted).record;
     record.state = fit.state;
-    record.sources = fit.sources;
+    if (!arguments.unseen.empty()) {
+      const MeasuredData unseen = read_measured_data(arguments.unseen);
+      record.scatter = scatter_of(validate(unseen, record, Constants::as_shipped).points, {}, record.scatter);
+    }
     write_profiles(arguments.out, record, engines);
   }
 
@@ -134,6 +139,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 void add_calibrate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
   options.file("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)");
+  options.file("--unseen", arguments->unseen, "With --out: rows that widen or narrow the bands and fit no constant");
   options.flag("--this-machine", arguments->this_machine, "Time passes of the project's own engine on this computer");
   options.text("--model", arguments->model, "With --this-machine: smollm2, a GGUF file or a Hugging Face folder",
                "MODEL");
@@ -144,7 +150,8 @@ void add_calibrate(Options& options, ProgramContext& context) {
   add_no_download(options, arguments->no_download);
   options.used_only({"--model", "--threads", "--no-download"}, "without --this-machine",
                     [arguments] { return arguments->this_machine; });
-  options.used_only({"--start"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
+  options.used_only({"--unseen"}, "without --out", [arguments] { return !arguments->out.empty(); });
+  options.used_only({"--start", "--unseen"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
   add_table(options, arguments->artefacts);
   options.used_only({"--table"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
   options.json(arguments->json);

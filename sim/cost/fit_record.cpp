@@ -10,11 +10,12 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<const char*, kScatterClasses> kScatterNames{"dense", "dense_eager", "dense_other", "moe"};
+constexpr std::array<const char*, kScatterClasses> kScatterNames{"dense", "dense_eager", "dense_other", "moe",
+                                                                 "closed_loop"};
 
 FitRecord record_of(const TomlValue& table) {
   table.allow_only({"sources", "noise", "parameter", "without", kScatterNames[0], kScatterNames[1], kScatterNames[2],
-                    kScatterNames[3]});
+                    kScatterNames[3], kScatterNames[4]});
   FitRecord record;
   record.sources = table.texts_or_none("sources");
   record.noise = table.at("noise").number(1e-4, 1.0);

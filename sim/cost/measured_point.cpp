@@ -217,6 +217,7 @@ MeasuredPoint point_of(const MeasuredRow& row) {
 
   if (contains(row.lower("batch_kind"), {"closed", "concurrency"}) && input && output)
     point.lengths = {std::lround(*input), std::lround(*output)};
+  point.closed_loop = contains(row.lower("batch_kind"), {"closed"}) && !(input && output);
   if (point.kind == DraftingKind::ngram && !contains(row.lower("tau_kind"), {"only steps with", "steps that had"})) {
     point.draft_share = kNgramShare;
     point.assumptions.emplace_back("share of steps with a draft not stated: half");

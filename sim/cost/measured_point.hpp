@@ -68,7 +68,8 @@ struct MeasuredPoint {
   double textbook_ratio = 0.0;  // 1 + passes x parameters of the drafter / parameters of the target
 
   bool moe = false;
-  bool eager = false;  // the engine captures no graphs
+  bool eager = false;        // the engine captures no graphs
+  bool closed_loop = false;  // of requests whose prompts are not stated
   bool multi_gpu = false;
   std::vector<std::string> assumptions;  // what the row did not say, or what the model is not made for
   // One GPU, dense, batch and draft stated, nothing assumed.

@@ -91,12 +91,6 @@ struct SourceSquare {
   double weight = 0.0;  // observations that it is worth
 };
 
-// Three tenths of the scatter are taken for the source's: n configurations of one source are worth as many independent
-// ones as this, at most 3.3.
-double worth(double configurations) {
-  return configurations / (1.0 + 0.3 * (configurations - 1.0));
-}
-
 // The root of the weighted mean of squares, in which a source counts for at most twice the result: one laboratory
 // with a setup that the model does not know would else widen the bands of all.
 double robust_total(const std::vector<SourceSquare>& squares, const FitRecord::Scatter& prior) {
@@ -113,7 +107,7 @@ double robust_total(const std::vector<SourceSquare>& squares, const FitRecord::S
   return total;
 }
 
-const char* const kClassNames[kScatterClasses] = {"dense", "dense_eager", "dense_other", "moe"};
+const char* const kClassNames[kScatterClasses] = {"dense", "dense_eager", "dense_other", "moe", "closed_loop"};
 
 // The constants with which a source is predicted.
 struct SourceConstants {
@@ -215,11 +209,13 @@ GroupFigures figures_of(const std::vector<const PredictedPoint*>& points) {
 }
 
 std::size_t scatter_class(const MeasuredPoint& point) {
-  return scatter_class(point.moe, !point.complete(), point.eager);
+  return point.closed_loop ? kClosedLoopClass : scatter_class(point.moe, !point.complete(), point.eager);
 }
 
 std::array<FitRecord::Scatter, kScatterClasses> scatter_of(
-    const std::vector<PredictedPoint>& residuals, const std::array<FitRecord::Scatter, kScatterClasses>& prior) {
+    const std::vector<PredictedPoint>& residuals, const std::set<std::string>& chosen_with,
+    const std::array<FitRecord::Scatter, kScatterClasses>& prior) {
+  constexpr double kWorthOfChosen = 0.5;
   std::array<FitRecord::Scatter, kScatterClasses> scatter = prior;
   for (std::size_t kind = 0; kind < scatter.size(); ++kind) {
     // Means over the rows of each configuration of each source.
@@ -241,7 +237,7 @@ std::array<FitRecord::Scatter, kScatterClasses> scatter_of(
         around += (error - mean(errors)) * (error - mean(errors));
       }
       const double count = static_cast<double>(errors.size());
-      source_squares.push_back({sum / count, worth(count)});
+      source_squares.push_back({sum / count, chosen_with.count(source) ? kWorthOfChosen : 1.0});
       if (errors.size() < 2) continue;
       within += around / (count - 1.0);  // a source is one observation of this, too
       within_degrees += 1.0;
@@ -299,7 +295,7 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped, Constant
         others.push_back(predicted);
     const auto scatter = constants == Constants::as_shipped
                              ? shipped.scatter
-                             : scatter_of(others, from_shipped[source] ? shipped.scatter : before.scatter);
+                             : scatter_of(others, seen, from_shipped[source] ? shipped.scatter : before.scatter);
     for (PredictedPoint& predicted : result.points)
       if (predicted.point->source == source)
         predicted.half_width = band_half_width(scatter[scatter_class(*predicted.point)], shipped.noise, 0.8);
@@ -336,7 +332,7 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped, Constant
   result.record.state = shipped.state;
   result.record.sources.assign(sources.begin(), sources.end());
   result.record.noise = shipped.noise;
-  result.record.scatter = scatter_of(result.points, before.scatter);
+  result.record.scatter = scatter_of(result.points, seen, before.scatter);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,10 +78,12 @@ enum class Constants { as_shipped, refitted };
 Validation validate(const MeasuredData& data, const FitRecord& shipped, Constants constants);
 
 std::size_t scatter_class(const MeasuredPoint& point);
-// Scatter by class from residuals (logarithms, of sources that were not seen), with `prior` as so many sources as it
-// has degrees of freedom.
+// Scatter by class from residuals (logarithms, each predicted without its source), with `prior` as so many sources as
+// it has degrees of freedom. A source is one observation, however many rows it has; half of one where the model's terms
+// were chosen by people who had seen it.
 std::array<FitRecord::Scatter, kScatterClasses> scatter_of(
-    const std::vector<PredictedPoint>& residuals, const std::array<FitRecord::Scatter, kScatterClasses>& prior);
+    const std::vector<PredictedPoint>& residuals, const std::set<std::string>& chosen_with,
+    const std::array<FitRecord::Scatter, kScatterClasses>& prior);
 // Half the width of the band in the logarithm that covers `share` of the rows of unseen sources.
 double band_half_width(const FitRecord::Scatter& scatter, double noise, double share);
 

@@ -51,7 +51,7 @@ TEST_CASE("Bands from the scatter of some sources cover 80 per cent of the rows 
     double rows = 0.0;
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
       const Scattered seen = scattered(12, 6, 3, source, configuration, 0.025, seed);
-      const auto scatter = scatter_of(seen.residuals, before.scatter);
+      const auto scatter = scatter_of(seen.residuals, {}, before.scatter);
       Scattered unseen = scattered(60, 2, 1, source, configuration, 0.025, 1000 + seed);
       for (PredictedPoint& predicted : unseen.residuals) {
         predicted.half_width = band_half_width(scatter[scatter_class(*predicted.point)], before.noise, 0.8);
@@ -67,7 +67,7 @@ TEST_CASE("Bands from the scatter of some sources cover 80 per cent of the rows 
 
 TEST_CASE("Many sources give the variance components that they were made with") {
   const Scattered data = scattered(800, 6, 3, 0.1, 0.14, 0.025, 7);
-  const FitRecord::Scatter scatter = scatter_of(data.residuals, FitRecord().scatter)[0];
+  const FitRecord::Scatter scatter = scatter_of(data.residuals, {}, FitRecord().scatter)[0];
   CHECK(scatter.configuration == Approx(0.14).epsilon(0.05));
   CHECK(scatter.total == Approx(std::hypot(0.1, 0.14)).epsilon(0.08));
   CHECK(scatter.degrees > 800.0);
@@ -75,9 +75,9 @@ TEST_CASE("Many sources give the variance components that they were made with") 
 
 TEST_CASE("One laboratory that is far off does not widen the bands of all") {
   Scattered data = scattered(12, 4, 1, 0.08, 0.06, 0.02, 3);
-  const double before = scatter_of(data.residuals, FitRecord().scatter)[0].total;
+  const double before = scatter_of(data.residuals, {}, FitRecord().scatter)[0].total;
   for (int i = 0; i < 4; ++i) data.points[static_cast<std::size_t>(i)].step_ratio *= 3.0;
-  CHECK(scatter_of(data.residuals, FitRecord().scatter)[0].total < 1.25 * before);
+  CHECK(scatter_of(data.residuals, {}, FitRecord().scatter)[0].total < 1.25 * before);
 }
 
 TEST_CASE("A calibrating configuration scales the cost beyond a plain step") {
