@@ -508,7 +508,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     in_unit, positive, some = (lambda x: 0.0 < x < 1.0), (lambda x: x > 0.0), (lambda x: int(x) == x >= 1)
     for name, value, holds, expected in (
             ("tv", tv, in_unit, "a number in (0, 1)"), ("alpha", alpha, in_unit, "a number in (0, 1)"),
-            ("time_limit", time_limit, positive, "seconds above 0"), ("time_budget", 1.0 if time_budget is None else time_budget, positive, "seconds above 0"),
+            ("time_limit", time_limit, positive, "seconds above 0"), ("time_budget", 0.0 if time_budget is None else time_budget, lambda x: x >= 0.0, "seconds, 0 or more"),
             ("n_max", n_max, some, "1 or more"), ("failures_max", failures_max, some, "1 or more"), ("processes", processes, some, "1 or more"),
             ("seed", seed, lambda x: int(x) == x >= 0, "0 or more")):
         try:
