@@ -10,6 +10,7 @@
 #include "base/strict_number.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/sampling_options.hpp"
+#include "engine/chat/chat_template.hpp"
 #include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
@@ -182,6 +183,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.integer("--outputs", options.outputs, {1, 4096},
                   "Outputs of the prompt, each a request, with the seeds S, S + 1, ...");
   command.flag("--chat", request.chat, "Put the prompt into the model's chat template");
+  command.option("--chat-date", "YYYY-MM-DD", "", "The day that chat templates write (default: today)",
+                 [&options](const std::string& text) { options.chat_date = parse_chat_date(text, "--chat-date"); });
   command.integer("--max-tokens", request.max_tokens, kTokens, "Tokens of the output");
   add_sampling_options(command, request.temperature, request.top_p, request.top_k, request.min_p);
   const std::vector<std::string> further_samplers =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct RequestParameters {
 
 struct GenerateOptions {
   std::string model = "smollm2";
+  std::optional<std::time_t> chat_date;
   std::optional<std::string> prompt;
   std::string prompts;  // a JSONL file
   std::int64_t outputs = 1;

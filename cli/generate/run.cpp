@@ -121,7 +121,7 @@ void write_steps(const GenerateOptions& options, const RequestMaker& maker, cons
 GenerateRun run_generate(const GenerateOptions& options) {
   DrafterChoice choice = drafter_of(options);
   if (choice.kind == DrafterKind::model) choice.path = model_path(choice.path);
-  const TextModelOptions model_options{options.activations == "f32", options.threads};
+  const TextModelOptions model_options{options.activations == "f32", options.threads, options.chat_date};
   std::vector<PromptRequest> prompts = read_prompts(options);
   GenerateRun run;
   run.model = open_text_model(options.model, model_path(options.model), model_options, "--model");

@@ -20,6 +20,7 @@ namespace {
 struct Arguments {
   std::string model;
   std::optional<std::string> encode;
+  std::string messages, chat_date;
   std::string target, text;
   bool no_download = false;
   bool json = false;
@@ -61,25 +62,50 @@ Json json_of(const Tokenizer& tokenizer) {
   return json;
 }
 
-Json json_of_template(const ModelFiles& files) {
+std::optional<std::time_t> now_of(const Arguments& arguments) {
+  if (arguments.chat_date.empty()) return std::nullopt;
+  return parse_chat_date(arguments.chat_date, "--chat-date");
+}
+
+// The messages of a file: [{"role": "user", "content": "..."}, ...], or an object with such "messages".
+std::vector<ChatMessage> read_messages(const std::string& path) {
+  constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 26;
+  Json list = Json::parse(InputFile(path, kBytesMax).text(), nullptr, false);
+  if (list.is_object() && list.contains("messages")) list = Json(list["messages"]);
+  if (!list.is_array())
+    throw input_error(path, "is no list of messages; expected [{\"role\": \"user\", \"content\": \"...\"}, ...]");
+  std::vector<ChatMessage> messages;
+  for (const Json& entry : list) {
+    const auto text = [&](const char* key) {
+      if (!entry.is_object() || !entry.contains(key) || !entry[key].is_string())
+        throw input_error(path, "message " + std::to_string(messages.size()) + " has no text \"" + key + "\"");
+      return entry[key].get<std::string>();
+    };
+    if (entry.is_object())
+      for (const auto& [key, value] : entry.items())
+        if (key != "role" && key != "content")
+          throw input_error(path, "message " + std::to_string(messages.size()) + " has the field " + in_quotes(key) +
+                                      "; expected role and content");
+    messages.push_back({text("role"), text("content")});
+  }
+  return messages;
+}
+
+Json json_of_template(const ModelFiles& files, const Arguments& arguments) {
   if (!files.chat_template) return nullptr;
   try {
-    const ChatTemplate chat = files.chat();
-    Json json{{"form", std::string(chat.name())}, {"default_system", nullptr}};
-    if (!chat.default_system().empty()) json["default_system"] = printable(chat.default_system());
-    return json;
+    const ChatMessage message{"user", "Hello"};
+    return {{"example", printable(files.chat(now_of(arguments)).render(std::span(&message, 1)))}};
   } catch (const Error& error) {
     return {{"error", printable_line(error.what())}};
   }
 }
 
-std::string template_text(const ModelFiles& files) {
-  const Json json = json_of_template(files);
+std::string template_text(const ModelFiles& files, const Arguments& arguments) {
+  const Json json = json_of_template(files, arguments);
   if (json.is_null()) return "none";
   if (json.contains("error")) return json["error"].get<std::string>();
-  const std::string form = json["form"].get<std::string>();
-  return json["default_system"].is_null() ? form
-                                          : form + ", default system: " + json["default_system"].get<std::string>();
+  return "a user's \"Hello\" becomes " + json["example"].dump();
 }
 
 // The drafting head in the model's own files: null, what it is, or why it cannot be opened.
@@ -103,7 +129,7 @@ void print_head_inside(const ModelFiles& files, std::ostream& out) {
         << millions(head["parameters"].get<std::int64_t>()) << " M parameters; --drafter auto drafts with it\n";
 }
 
-void print_text(const ModelFiles& files, const TensorSizes& sizes, std::ostream& out) {
+void print_text(const ModelFiles& files, const TensorSizes& sizes, const Arguments& arguments, std::ostream& out) {
   const ModelDescription& d = files.weights.description;
   const Tokenizer& tokenizer = *files.tokenizer;
   out << printable_line(files.path) << "\n"
@@ -118,12 +144,14 @@ void print_text(const ModelFiles& files, const TensorSizes& sizes, std::ostream&
   out << "  tokenizer      " << tokenizer.name() << ", " << tokenizer.vocab_size() << " tokens";
   for (const Token token : tokenizer.end_tokens())
     out << ", " << printable_line(tokenizer.entry(token).text) << " ends a turn";
-  out << "\n  chat template  " << template_text(files) << "\n";
+  out << "\n  chat template  " << template_text(files, arguments) << "\n";
   print_head_inside(files, out);
 }
 
 void run_head(const Arguments& arguments, const ProgramContext& context, const std::string& path) {
-  if (arguments.encode) throw usage_error("--encode", "is given with a drafting head, which has no tokens of its own");
+  if (arguments.encode || !arguments.messages.empty())
+    throw usage_error(arguments.encode ? "--encode" : "--messages",
+                      "is given with a drafting head, which has no tokens of its own");
   const HeadTensors head = open_head_files(path);
   std::int64_t num_layers = head.description.target_layers;
   std::optional<DraftCoverage> coverage;
@@ -150,8 +178,16 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   const TensorSizes sizes = sizes_of(files.weights.tensors());
   std::vector<Token> ids;
   if (arguments.encode) ids = files.tokenizer->encode(*arguments.encode);
+  std::string prompt;
+  if (!arguments.messages.empty()) {
+    if (arguments.encode) throw usage_error("--messages", "is given beside --encode; expected one of them");
+    const std::vector<ChatMessage> messages = read_messages(arguments.messages);
+    prompt = files.chat(now_of(arguments)).render(messages);
+    ids = files.chat(now_of(arguments)).encode(*files.tokenizer, messages);
+  }
   if (!arguments.json) {
-    print_text(files, sizes, std::cout);
+    print_text(files, sizes, arguments, std::cout);
+    if (!prompt.empty()) std::cout << "  prompt         " << Json(printable(prompt)).dump() << "\n";
     for (const Token id : ids)
       std::cout << std::setw(8) << id << "  " << Json(printable(files.tokenizer->bytes_of(id))).dump() << "\n";
     return;
@@ -159,10 +195,12 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   Json document = json_document(context.arguments);
   document["model"] = json_of(files, sizes);
   document["tokenizer"] = json_of(*files.tokenizer);
-  document["chat_template"] = json_of_template(files);
+  document["chat_template"] = json_of_template(files, arguments);
   document["head_inside"] = json_of_head_inside(files);
+  document["prompt"] = nullptr;
   document["tokens"] = nullptr;
-  if (arguments.encode) {
+  if (!arguments.messages.empty()) document["prompt"] = printable(prompt);
+  if (arguments.encode || !arguments.messages.empty()) {
     document["tokens"] = json_list(ids, [&](Token id) -> Json {
       return {{"id", id}, {"text", printable(files.tokenizer->bytes_of(id))}};
     });
@@ -177,11 +215,16 @@ void add_model(Options& options, ProgramContext& context) {
   options.required_text("model", arguments->model,
                         "GGUF file or Hugging Face folder of a model or a drafting head, or smollm2", "MODEL");
   options.free_text("--encode", arguments->encode, "Show the tokens of this text");
+  options.file(
+      "--messages", arguments->messages,
+      "Show the prompt, and its tokens, that the chat template makes of these: a JSON list of role and content");
+  options.text("--chat-date", arguments->chat_date, "The day that chat templates write (default: today)", "YYYY-MM-DD");
   options.text("--target", arguments->target, "Of a head: the target that it must fit", "MODEL");
   options.file("--text", arguments->text, "Of a head with --target: the share of a text's tokens that it can draft");
   add_no_download(options, arguments->no_download);
   options.json(arguments->json);
-  options.examples({"smollm2", "model.gguf --encode 'Hello world'", "head --target smollm2 --text corpus.txt"});
+  options.examples({"smollm2", "model.gguf --encode 'Hello world'", "model.gguf --messages chat.json",
+                    "head --target smollm2 --text corpus.txt"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "engine/grammar/compile_grammar.hpp"
+#include "engine/grammar/gbnf.hpp"
 #include "engine/grammar/json_schema_check.hpp"
 #include "engine/grammar/probe.hpp"
 
@@ -95,21 +96,6 @@ class LibraryGrammar final : public Grammar {
   std::size_t words_;
 };
 
-// A text as a string of the library's grammars, byte by byte where it is more than letters and digits.
-std::string quoted(const std::string& text) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 || (c != '"' && c != '\\' && byte >= 0x20 && byte != 0x7f)) {
-      quoted += c;
-    } else {
-      quoted += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
-    }
-  }
-  return quoted + "\"";
-}
-
 std::string form_name(GrammarForm form) {
   switch (form) {
     case GrammarForm::json_schema:
@@ -120,23 +106,30 @@ std::string form_name(GrammarForm form) {
     case GrammarForm::choice:
       break;
   }
-  return "a grammar in GBNF whose rule `root` is there";
+  return "a grammar that can be compiled";
 }
 
-xgrammar::Grammar parsed(const GrammarSource& source) {
-  switch (source.form) {
-    case GrammarForm::json_schema:
-      return xgrammar::Grammar::FromJSONSchema(source.text, true, std::nullopt, std::nullopt, true, kWhiteSpaceMax);
-    case GrammarForm::regex:
-      return xgrammar::Grammar::FromRegex(source.text);
-    case GrammarForm::gbnf:
-      return xgrammar::Grammar::FromEBNF(source.text);
-    case GrammarForm::choice:
-      break;
+// The source's text as the library takes it. Errors (usage, input) at its `where`.
+std::string text_for_library(const GrammarSource& source) {
+  if (source.form == GrammarForm::regex) return source.text;
+  if (source.form == GrammarForm::json_schema) {
+    require_supported_schema(source.text, source.where);
+    return source.text;
   }
+  if (source.form == GrammarForm::gbnf) return ebnf_of_gbnf(source.text, source.where);
+  if (source.choices.empty()) throw usage_error(source.where, "names no text; expected one or more");
   std::string rule = "root ::= ";
-  for (std::size_t i = 0; i < source.choices.size(); ++i) rule += (i == 0 ? "" : " | ") + quoted(source.choices[i]);
-  return xgrammar::Grammar::FromEBNF(rule + "\n");
+  for (const std::string& choice : source.choices) {
+    if (choice.empty()) throw usage_error(source.where, "has an empty text; expected texts of a byte or more");
+    rule += (&choice == source.choices.data() ? "" : " | ") + ebnf_string(choice);
+  }
+  return rule + "\n";
+}
+
+xgrammar::Grammar parsed(GrammarForm form, const std::string& text) {
+  if (form == GrammarForm::json_schema)
+    return xgrammar::Grammar::FromJSONSchema(text, true, std::nullopt, std::nullopt, true, kWhiteSpaceMax);
+  return form == GrammarForm::regex ? xgrammar::Grammar::FromRegex(text) : xgrammar::Grammar::FromEBNF(text);
 }
 
 // Follows the grammar for some tokens: the first that is allowed, the second, and so on.
@@ -152,12 +145,6 @@ void rehearse(const xgrammar::CompiledGrammar& grammar, std::size_t words) {
     if (tokens.empty()) return;
     state.accept(tokens[std::min(n % 8, tokens.size() - 1)]);
   }
-}
-
-void require_choices(const GrammarSource& source) {
-  if (source.choices.empty()) throw usage_error(source.where, "names no text; expected one or more");
-  for (const std::string& choice : source.choices)
-    if (choice.empty()) throw usage_error(source.where, "has an empty text; expected texts of a byte or more");
 }
 
 }  // namespace
@@ -196,14 +183,13 @@ GrammarCompiler::~GrammarCompiler() = default;
 std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& source) {
   for (const auto& [known, grammar] : compiled_)
     if (known == source) return grammar;
-  if (source.form == GrammarForm::json_schema) require_supported_schema(source.text, source.where);
-  if (source.form == GrammarForm::choice) require_choices(source);
+  const std::string text = text_for_library(source);
   if (!library_) library_ = std::make_unique<Library>(*tokenizer_, vocab_size_, end_tokens_);
   std::string said;
   const auto compile = [&]() -> xgrammar::CompiledGrammar {
     warnings = &said;
     try {
-      xgrammar::CompiledGrammar grammar = library_->compiler.CompileGrammar(parsed(source));
+      xgrammar::CompiledGrammar grammar = library_->compiler.CompileGrammar(parsed(source.form, text));
       warnings = nullptr;
       return grammar;
     } catch (const std::bad_alloc&) {

@@ -14,16 +14,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From chat_template.jinja, or from tokenizer_config.json.
-std::optional<std::string> template_of_folder(const std::string& folder) {
+// The template from chat_template.jinja, or from tokenizer_config.json.
+void read_chat_of_folder(const std::string& folder, ModelFiles& model) {
   constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 20;
-  std::optional<std::string> text;
   std::error_code ignored;  // what cannot be looked at is not there
   const std::string config = (fs::path(folder) / "tokenizer_config.json").string();
-  if (fs::exists(config, ignored)) text = parse_tokenizer_config(JsonFields::read(config));
+  if (fs::exists(config, ignored)) {
+    TokenizerConfig read = parse_tokenizer_config(JsonFields::read(config));
+    model.chat_template = std::move(read.chat_template);
+    model.chat_context = std::move(read.context);
+  }
   const std::string own = (fs::path(folder) / "chat_template.jinja").string();
-  if (fs::exists(own, ignored)) text = InputFile(own, kBytesMax).text();
-  return text;
+  if (fs::exists(own, ignored)) model.chat_template = InputFile(own, kBytesMax).text();
+}
+
+void read_chat_of_gguf(const GgufFile& file, ModelFiles& model) {
+  const auto text_of = [&](const char* key) -> std::optional<std::string> {
+    const auto id = file.metadata().integer(key);
+    if (!id || *id < 0 || *id >= model.tokenizer->vocab_size()) return std::nullopt;
+    return model.tokenizer->entry(static_cast<Token>(*id)).text;
+  };
+  if (const auto text = file.metadata().string("tokenizer.chat_template")) model.chat_template = std::string(*text);
+  model.chat_context.start = text_of("tokenizer.ggml.bos_token_id");
+  model.chat_context.end = text_of("tokenizer.ggml.eos_token_id");
 }
 
 void check_vocabulary_of_gguf(const ModelFiles& model) {
@@ -47,29 +60,41 @@ void check_vocabulary_of_folder(const ModelFiles& model) {
 }
 
 // A special token is a text, or an object with one.
-void check_special_token(const JsonFields& config, const char* key) {
+std::optional<std::string> special_token(const JsonFields& config, const char* key) {
   const nlohmann::json* const token = config.find(key);
-  if (token == nullptr || token->is_string()) return;
+  if (token == nullptr) return std::nullopt;
+  if (token->is_string()) return config.string(key);
   if (!token->is_object()) config.fail(key, "a text or an object with 'content'");
-  config.object(key)->required_string("content");
+  return config.object(key)->required_string("content");
 }
 
 }  // namespace
 
-std::optional<std::string> parse_tokenizer_config(const JsonFields& config) {
-  for (const char* const key : {"bos_token", "eos_token", "unk_token", "pad_token"}) check_special_token(config, key);
+TokenizerConfig parse_tokenizer_config(const JsonFields& config) {
+  TokenizerConfig read;
+  read.context.start = special_token(config, "bos_token");
+  read.context.end = special_token(config, "eos_token");
+  for (const char* const key : {"unk_token", "pad_token"}) special_token(config, key);
   const nlohmann::json* const text = config.find("chat_template");
-  if (text == nullptr) return std::nullopt;
-  if (text->is_string()) return config.string("chat_template");
+  if (text == nullptr) return read;
+  if (text->is_string()) {
+    read.chat_template = config.string("chat_template");
+    return read;
+  }
   if (!text->is_array()) config.fail("chat_template", "a text or an array of named ones");
   for (const JsonFields& named : config.objects("chat_template"))
-    if (named.required_string("name") == "default") return named.required_string("template");
-  return std::nullopt;
+    if (named.required_string("name") == "default") {
+      read.chat_template = named.required_string("template");
+      break;
+    }
+  return read;
 }
 
-ChatTemplate ModelFiles::chat() const {
+ChatTemplate ModelFiles::chat(std::optional<std::time_t> now) const {
   if (!chat_template) throw input_error(path, "has no chat template; expected one, or a prompt without it");
-  return ChatTemplate::recognise(path, *chat_template);
+  ChatContext context = chat_context;
+  context.now = now;
+  return {path, *chat_template, std::move(context)};
 }
 
 ModelFiles open_model_files(const std::string& path) {
@@ -80,14 +105,13 @@ ModelFiles open_model_files(const std::string& path) {
   if (is_folder) {
     model.weights = weights_of_folder(path);
     model.tokenizer = tokenizer_of_folder(path);
-    model.chat_template = template_of_folder(path);
+    read_chat_of_folder(path, model);
     check_vocabulary_of_folder(model);
   } else {
     const auto file = std::make_shared<const GgufFile>(GgufFile::open(path));
     model.weights = weights_of_gguf(file);
     model.tokenizer = tokenizer_of_gguf(*file);
-    const auto text = file->metadata().string("tokenizer.chat_template");
-    if (text) model.chat_template = std::string(*text);
+    read_chat_of_gguf(*file, model);
     check_vocabulary_of_gguf(model);
   }
   return model;

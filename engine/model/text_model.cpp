@@ -95,12 +95,13 @@ TextModel open_text_model(const std::string& name, const std::string& path, cons
   auto model = std::make_unique<TransformerModel>(packed, arithmetic, options.threads, text.tokenizer->start_token());
   text.transformer = model.get();
   text.model = std::move(model);
-  text.chat_tokens = [tokenizer = files->tokenizer, chat_template = files->chat_template, path](const std::string& user,
-                                                                                                const std::string& at) {
-    if (!chat_template)
+  std::optional<ChatTemplate> chat;
+  if (files->chat_template) chat = files->chat(options.chat_date);
+  text.chat_tokens = [tokenizer = files->tokenizer, chat, path](const std::string& user, const std::string& at) {
+    if (!chat)
       throw input_error(at, "asks for a chat, and " + path + " has no chat template; expected a prompt to continue");
     const ChatMessage message{"user", user};
-    return ChatTemplate::recognise(path, *chat_template).encode(*tokenizer, std::span(&message, 1));
+    return chat->encode(*tokenizer, std::span(&message, 1));
   };
   return text;
 }

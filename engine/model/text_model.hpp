@@ -1,8 +1,10 @@
 // A language model with the tokenizer that goes with it: what turns text into text.
 #pragma once
 
+#include <ctime>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ inline constexpr int kModelThreadsMax = 1024;
 struct TextModelOptions {
   bool float_activations = false;  // of transformers: f32 activations instead of int8
   int threads = 1;
+  std::optional<std::time_t> chat_date = {};  // of chat templates that write one; none: today
 };
 
 struct TextModel {
@@ -31,8 +34,8 @@ struct TextModel {
   std::string arithmetic;  // which target it is: "int8 activations, Q4_1 weights", "counts"
   std::unique_ptr<LanguageModel> model;
   std::shared_ptr<const Tokenizer> tokenizer;
-  // A user's turn as tokens, up to where the answer begins. Error (input) at `where`: the model has no chat template,
-  // or one of a kind that we do not know.
+  // A user's turn as tokens, up to where the answer begins. Errors: (input) at `where`, the model has no chat template;
+  // those of ChatTemplate::encode.
   std::function<std::vector<Token>(const std::string& user, const std::string& where)> chat_tokens;
 
   // The same object as `model`, by its kind; null if it is of the other.

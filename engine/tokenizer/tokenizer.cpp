@@ -27,7 +27,6 @@ std::optional<Token> Tokenizer::added_token(std::string_view text) const {
   return found->second;
 }
 
-// The leftmost, and there the longest.
 std::optional<Tokenizer::Found> Tokenizer::next_added(std::string_view text, std::size_t from,
                                                       bool parse_special) const {
   for (std::size_t begin = from; begin < text.size(); ++begin)
@@ -43,7 +42,12 @@ std::vector<Token> Tokenizer::encode(std::string_view text, EncodeOptions option
   for (std::size_t begin = 0; begin < text.size();) {
     const std::optional<Found> found = next_added(text, begin, options.parse_special);
     const std::size_t end = found ? found->begin : text.size();
-    if (end > begin) parts_.encoder->encode(text.substr(begin, end - begin), begin == 0, ids);
+    if (end > begin) {
+      std::string piece(text.substr(begin, end - begin));
+      for (std::size_t at = 0; !options.left_out.empty() && (at = piece.find(options.left_out, at)) != piece.npos;)
+        piece.erase(at, options.left_out.size());
+      parts_.encoder->encode(piece, begin == 0, ids);
+    }
     begin = end;
     if (!found) break;
     ids.push_back(found->token);

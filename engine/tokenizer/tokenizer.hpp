@@ -43,6 +43,7 @@ struct EncodeOptions {
   bool parse_special =
       false;                // "<|im_end|>" in the text is the token, not its characters: for templates, not for users
   bool add_special = true;  // what the file puts in front of and behind a text (a BOS token)
+  std::string_view left_out = {};  // taken out of the text after special tokens were looked for, which it breaks apart
 };
 
 class Tokenizer final : public Detokeniser {
@@ -67,6 +68,13 @@ class Tokenizer final : public Detokeniser {
   // The special or user-defined token that is written like this.
   std::optional<Token> added_token(std::string_view text) const;
 
+  // The leftmost added token in the text from `from` on, and there the longest.
+  struct Found {
+    std::size_t begin;
+    Token token;
+  };
+  std::optional<Found> next_added(std::string_view text, std::size_t from, bool parse_special) const;
+
   std::vector<Token> encode(std::string_view text, EncodeOptions options = {}) const;
 
   std::string_view bytes_of(Token token) const override { return entry(token).bytes; }
@@ -74,12 +82,6 @@ class Tokenizer final : public Detokeniser {
   std::string decode(std::span<const Token> tokens) const;
 
  private:
-  struct Found {
-    std::size_t begin;
-    Token token;
-  };
-  std::optional<Found> next_added(std::string_view text, std::size_t from, bool parse_special) const;
-
   Parts parts_;
   std::unordered_map<std::string_view, Token> added_;
   std::vector<std::vector<Token>> added_by_first_byte_;  // [256], longest first

@@ -187,19 +187,20 @@ void read_tokenizer(const std::string& path) {
 }
 
 std::vector<std::string> tokenizer_configs() {
-  return {R"({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "special": true}, "chat_template":
-"{{ '<|im_start|>system\nbe kind<|im_end|>\n' }}{{ bos_token + '<|im_start|>' + message['role'] }}"})",
-          R"({"unk_token": null, "pad_token": "a", "chat_template": [{"name": "tool_use", "template": "x"},
-{"name": "default", "template": "<|im_start|> <|im_end|>"}]})",
-          R"({"chat_template": "<|im_start|>user <|im_end|>\\n", "model_max_length": 1e30})"};
+  return {
+      R"({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "special": true}, "chat_template":
+"{% for m in messages %}{{ bos_token + '<|im_start|>' + m['role'] + m.content | trim }}{% endfor %}"})",
+      R"({"unk_token": null, "pad_token": "a", "chat_template": [{"name": "tool_use", "template": "x"},
+{"name": "default", "template": "{% set n = namespace(a=[1, {'b': 2}]) %}{{ messages[-1].content ~ n.a | tojson }}"}]})",
+      R"({"chat_template": "<|im_start|>{{ messages | map(attribute='content') | join(', ') }}\\n", "model_max_length": 1e30})"};
 }
 
 void read_tokenizer_config(const std::string& path) {
   static const Tokenizer tokenizer(parse_tokenizer_json(JsonFields::parse("tokenizer.json", TinyTokenizer(48).json())));
-  const auto text = parse_tokenizer_config(JsonFields::read(path));
-  if (!text) return;
+  const TokenizerConfig config = parse_tokenizer_config(JsonFields::read(path));
+  if (!config.chat_template || !has_jinja()) return;
   const std::vector<ChatMessage> messages{{"user", "the 42 th\n<|im_end|>"}, {"assistant", " "}, {"user", ""}};
-  ChatTemplate::recognise(path, *text).encode(tokenizer, messages);
+  ChatTemplate(path, *config.chat_template, config.context).encode(tokenizer, messages);
 }
 
 // The config.json of a head, beside its tensors in a folder of their own.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "engine/chat/chat_template.hpp"
 #include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -32,7 +33,7 @@ TEST_CASE("model says what is in a file, in text and in JSON") {
   CHECK(text.err.empty());
   for (const char* const words :
        {"llama, head tied to the embedding", "2, width 32, feed-forward 64, 4 heads of 8 over 2",
-        "byte-level BPE (smollm), 48 tokens, <|im_end|> ends a turn", "ChatML", "F32"})
+        "byte-level BPE (smollm), 48 tokens, <|im_end|> ends a turn", "chat template", "F32"})
     CHECK_THAT(text.out, Contains(words));
 
   const json document = json_of({"model", path, "--encode", "the 7"});
@@ -46,9 +47,32 @@ TEST_CASE("model says what is in a file, in text and in JSON") {
   CHECK(document["model"]["weight_bytes"] == 4 * parameters);
   CHECK(document["model"]["kinds"] == json::array({{{"kind", "F32"}, {"tensors", 20}, {"bytes", 4 * parameters}}}));
   CHECK(document["tokenizer"]["end_tokens"] == json::array({47}));
-  CHECK(document["chat_template"] == json{{"form", "ChatML"}, {"default_system", "be kind"}});
   CHECK(document["tokens"] ==
         json::array({{{"id", 39}, {"text", "the"}}, {{"id", 36}, {"text", " "}}, {{"id", 33}, {"text", "7"}}}));
+}
+
+TEST_CASE("model shows the prompt that a conversation becomes") {
+  if (!has_jinja()) return;
+  const TemporaryFolder folder;
+  const std::string path = tiny_file(folder);
+  const std::string start = "<|im_start|>system\nbe kind<|im_end|>\n<|im_start|>";
+  CHECK(json_of({"model", path})["chat_template"]["example"] ==
+        start + "user\nHello<|im_end|>\n<|im_start|>assistant\n");
+  write_whole_file(folder.file("chat.json"), R"({"messages": [{"role": "user", "content": "the 7"}]})");
+  const json document = json_of({"model", path, "--messages", folder.file("chat.json")});
+  CHECK(document["prompt"] == start + "user\nthe 7<|im_end|>\n<|im_start|>assistant\n");
+  CHECK(document["tokens"].size() == 38);
+  CHECK(document["tokens"][29] == json{{"id", 39}, {"text", "the"}});
+  for (const auto& [text, error] : {std::pair("{}", "is no list of messages"),
+                                    {R"([{"role": "user"}])", "message 0 has no text \"content\""},
+                                    {R"([{"role": "user", "content": "a", "name": "b"}])", "has the field 'name'"},
+                                    {R"([{"role": "tool", "content": "a"}])", "expected system, user or assistant"}}) {
+    write_whole_file(folder.file("chat.json"), text);
+    const ProgramResult result = run_draftproof({"model", path, "--messages", folder.file("chat.json")});
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Contains(error));
+  }
+  CHECK_THAT(run_draftproof({"model", path, "--chat-date", "2026-02-30"}).err, Contains("expected a date like"));
 }
 
 TEST_CASE("a model with an MTP layer in its own file says so, and generate drafts with it") {

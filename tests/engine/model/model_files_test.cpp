@@ -2,6 +2,7 @@
 #include "engine/model/model_files.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/model/text_model.hpp"
@@ -45,17 +46,19 @@ TEST_CASE("a GGUF file and a folder give the same model, tokenizer and prompt") 
   write_gguf(folder.file("m.gguf"), kVocab);
   write_folder(folder, kVocab);
   write_whole_file(folder.file("tokenizer_config.json"),
-                   R"({"chat_template": "'<|im_start|>system\nbe kind<|im_end|>' message"})");
+                   nlohmann::json{{"chat_template", TinyTokenizer::kChat}}.dump());
   const ModelFiles of_gguf = open_model_files(folder.file("m.gguf"));
   const ModelFiles of_folder = open_model_files(folder.path());
   CHECK(of_gguf.weights.description.vocab_size == of_gguf.tokenizer->vocab_size());
+  CHECK(of_gguf.tokenizer->encode("the 42 th") == std::vector<Token>{39, 36, 30, 28, 36, 38});
+  CHECK(of_gguf.chat_context.end == "<|im_end|>");
+  if (!has_jinja()) return;
   const std::vector<ChatMessage> messages{{"user", "the 42 th\n"}};
   const std::vector<Token> prompt = of_gguf.chat().encode(*of_gguf.tokenizer, messages);
   CHECK(prompt == of_folder.chat().encode(*of_folder.tokenizer, messages));
   // <|im_start|> s y s t e m \n b e ...: letter by letter but for "the" and "th".
   CHECK(std::vector<Token>(prompt.begin(), prompt.begin() + 10) ==
         std::vector<Token>{46, 18, 24, 18, 19, 4, 12, 37, 1, 4});
-  CHECK(of_gguf.tokenizer->encode("the 42 th") == std::vector<Token>{39, 36, 30, 28, 36, 38});
 }
 
 TEST_CASE("the chat template of a folder may be a file, a text or one of a list") {
@@ -65,10 +68,10 @@ TEST_CASE("the chat template of a folder may be a file, a text or one of a list"
              Contains("has no chat template"));
   write_whole_file(folder.file("tokenizer_config.json"),
                    R"({"chat_template": [{"name": "tools", "template": "x"},
-                                         {"name": "default", "template": "<|im_start|> <|im_end|>"}]})");
-  CHECK(open_model_files(folder.path()).chat_template == "<|im_start|> <|im_end|>");
-  write_whole_file(folder.file("chat_template.jinja"), "unknown");
-  CHECK_THAT(error_of(ErrorKind::input, [&] { open_model_files(folder.path()).chat(); }), Contains("unknown form"));
+                                         {"name": "default", "template": "{{ messages }}"}]})");
+  CHECK(open_model_files(folder.path()).chat_template == "{{ messages }}");
+  write_whole_file(folder.file("chat_template.jinja"), "own");
+  CHECK(open_model_files(folder.path()).chat_template == "own");
 }
 
 TEST_CASE("a vocabulary that disagrees with the tokenizer is refused") {
@@ -106,12 +109,14 @@ TEST_CASE("a tokenizer_config.json whose fields are of another type is refused b
           where + "'" + key + "': 'content' is of type array; expected a string");
   }
   // A template of its own does not hide what is wrong beside it.
-  write_whole_file(folder.file("chat_template.jinja"), "<|im_start|> <|im_end|>");
+  write_whole_file(folder.file("chat_template.jinja"), "own");
   CHECK(failure("[]") == where + "is not a JSON object");
   write_whole_file(
       folder.file("tokenizer_config.json"),
       R"({"bos_token": null, "eos_token": {"content": "<|im_end|>"}, "pad_token": "a", "chat_template": ""})");
-  CHECK(open_model_files(folder.path()).chat_template == "<|im_start|> <|im_end|>");
+  CHECK(open_model_files(folder.path()).chat_template == "own");
+  CHECK(open_model_files(folder.path()).chat_context.start == std::nullopt);
+  CHECK(open_model_files(folder.path()).chat_context.end == "<|im_end|>");
 }
 
 TEST_CASE("what is no model is refused with its name") {

@@ -31,9 +31,12 @@ struct TinyTokenizer {
         .strings("tokenizer.ggml.merges", std::vector<std::string>{"t h", "th e"});
     file.numbers<std::int32_t>("tokenizer.ggml.token_type", GgufType::i32, types);
     file.u32("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(tokens.size() - 1));
-    file.string("tokenizer.chat_template",
-                "{{ '<|im_start|>system\\nbe kind<|im_end|>\\n' }}{{ '<|im_start|>' + message['role'] }}");
+    file.string("tokenizer.chat_template", kChat);
   }
+
+  static constexpr const char* kChat =
+      "{{ '<|im_start|>system\\nbe kind<|im_end|>\\n' }}{% for message in messages %}{{ '<|im_start|>' + "
+      "message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}{{ '<|im_start|>assistant\\n' }}";
 
   // As tokenizer.json, with the same ids.
   std::string json() const {
