@@ -129,6 +129,19 @@ std::optional<int> number_of_word(std::string_view line, std::string_view word) 
   return std::nullopt;
 }
 
+std::optional<int> time_of_day(std::string_view line) {
+  const auto two = [&](std::size_t at) -> int {
+    const auto digit = [&](std::size_t i) { return line[i] >= '0' && line[i] <= '9' ? line[i] - '0' : -100; };
+    return 10 * digit(at) + digit(at + 1);
+  };
+  for (std::size_t at = 0; at + 8 <= line.size(); ++at) {
+    if (line[at + 2] != ':' || line[at + 5] != ':') continue;
+    const int hours = two(at), minutes = two(at + 3), seconds = two(at + 6);
+    if (hours >= 0 && minutes >= 0 && seconds >= 0) return (hours * 60 + minutes) * 60 + seconds;
+  }
+  return std::nullopt;
+}
+
 std::size_t find_words(std::string_view text, std::string_view words, std::size_t from) {
   if (from > text.size()) return std::string_view::npos;
   const auto found = std::search(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), words.begin(),

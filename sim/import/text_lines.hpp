@@ -33,6 +33,9 @@ class TextLines {
 // The number behind a word of a prefix, "TP" of "[12:00:01 TP1]", "Engine" of "Engine 003:"; nothing where there is none.
 std::optional<int> number_of_word(std::string_view line, std::string_view word);
 
+// Seconds of the first "12:30:05" in a line; nothing where there is none.
+std::optional<int> time_of_day(std::string_view line);
+
 // Without regard to upper and lower case (ASCII); npos where it is not.
 std::size_t find_words(std::string_view text, std::string_view words, std::size_t from = 0);
 bool has_words(std::string_view text, std::string_view words);

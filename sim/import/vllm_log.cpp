@@ -91,7 +91,8 @@ class VllmReader {
     read_summary(line, where);
   }
 
-  void read_window(std::string_view line, const std::string& where) {
+  void read_window(std::string_view whole, const std::string& where) {
+    std::string_view line = whole;
     line.remove_prefix(find_words(line, kWindowMark) + kWindowMark.size());
     AcceptanceWindow window;
     window.where = where;
@@ -136,10 +137,9 @@ class VllmReader {
     accepted_ += accepted.value_or(0);
     drafted_ += drafted.value_or(0);
     has_counts_ &= accepted && drafted;
-    if (const auto draft_throughput = field(line, "drafted throughput", where);
-        draft_throughput.value_or(0.0) > 0.0 && generation_throughput_ && drafts && accepted)
-      pairs_.push_back({static_cast<double>(*drafted) / *draft_throughput, *generation_throughput_,
-                        static_cast<double>(*drafts), static_cast<double>(*accepted),
+    if (const auto seconds = seconds_of(whole, field(line, "drafted throughput", where), drafted);
+        seconds && generation_throughput_ && drafts && accepted)
+      pairs_.push_back({*seconds, *generation_throughput_, static_cast<double>(*drafts), static_cast<double>(*accepted),
                         data_.throughput.size() - engines_of_line_, engines_of_line_});
     if (generation_throughput_)
       for (ThroughputWindow& of : windows_of_line()) of.tokens_per_step = window.acceptance_length;
@@ -151,6 +151,16 @@ class VllmReader {
       draft_len_seen_ = std::max(draft_len_seen_, depth.value_or(std::llround(mean)));
     generation_throughput_.reset();
     windows_.push_back(std::move(window));
+  }
+
+  // The time that metrics of speculation are of: by their throughput, else by the clock since those before them.
+  std::optional<double> seconds_of(std::string_view line, std::optional<double> throughput,
+                                   std::optional<std::int64_t> drafted) {
+    constexpr int kDay = 86400;
+    const std::optional<int> before = std::exchange(time_, time_of_day(line));
+    if (drafted && throughput.value_or(0.0) > 0.0) return static_cast<double>(*drafted) / *throughput;
+    if (throughput || !before || !time_ || *before == *time_) return std::nullopt;
+    return (*time_ - *before + kDay) % kDay;
   }
 
   // 1 + the sum of the rates is the mean acceptance length, but for their rounding.
@@ -355,6 +365,7 @@ class VllmReader {
     double steps() const { return generated_per_second * seconds - accepted; }
   };
   std::vector<Pair> pairs_;
+  std::optional<int> time_;  // of the newest metrics of speculation, seconds of the day
   std::int64_t draft_len_seen_ = 0;
   std::optional<double> summary_length_;
   std::optional<std::int64_t> summary_drafts_, summary_drafted_, summary_accepted_;

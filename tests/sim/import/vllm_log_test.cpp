@@ -242,6 +242,18 @@ TEST_CASE("steps without a draft show in the generation throughput") {
   REQUIRE(data.throughput.size() == 1);
   CHECK(data.throughput[0].running == 4.0);
   CHECK(data.throughput[0].tokens_per_second == 100.0);
+  // Before throughputs were printed beside counts the clock says the time: 1,000 tokens and 400 accepted in ten seconds.
+  const auto early = [](int second) {
+    const std::string time = "INFO 06-06 14:20:" + std::to_string(second);
+    return time +
+           " [loggers.py:116] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 100.0 "
+           "tokens/s, Running: 4 reqs\n" +
+           time +
+           " [metrics.py:86] SpecDecoding metrics: Draft acceptance rate: 66.7%, Mean acceptance length: 3.00, "
+           "Accepted: 400 tokens, Drafted: 600 tokens, Per-position acceptance rate: 0.800, 0.700, 0.500\n";
+  };
+  CHECK_FALSE(log_of(early(10)).draft_share);
+  CHECK(*log_of(early(10) + early(20) + early(30)).draft_share == Approx(1.0 / 3));
   // Metrics of the 108 seconds since a server drafted last, beside the throughput of ten: they say nothing of a share.
   CHECK_FALSE(
       log_of("Engine 000: Avg prompt throughput: 9.1 tokens/s, Avg generation throughput: 2.1 tokens/s, Running: 0 "
