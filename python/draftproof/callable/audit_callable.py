@@ -305,9 +305,9 @@ class Auditor:
             stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
             if self._survives(trial, lambda: trial.draw(n, stop)):  # noqa: B023  # called here
                 if trial.look(True):
-                    self._note_bias(trial, entries[i + 1:])
+                    self._note_bias(trial, [entry for entry in entries[i + 1:] if entry.separates])
                 elif again == 0:
-                    if size_of(trial.case) <= SUSPECT_ELEMENTS:
+                    if entries[i].separates and size_of(trial.case) <= SUSPECT_ELEMENTS:
                         self.seen.append(trial.run)
                     judgement = trial.judgement
                     self.found.results.append(CaseResult(case.name, "consistent", trial.run.n, None, judgement.sentence,

@@ -69,7 +69,7 @@ def _for_temperature(vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
 @dataclasses.dataclass(frozen=True)
 class Entry:
     """A case of the sweep before its rows are made. n: draws in `quick`; has_rng: it is about random numbers alone; size: logits
-    of all its draws; is_late: it comes last, as it takes long."""
+    of all its draws; is_late: it comes last, as it takes long; separates: its draws may tell suspects apart."""
 
     name: str
     n: int
@@ -77,6 +77,7 @@ class Entry:
     has_rng: bool = False
     size: int = 0
     is_late: bool = False
+    separates: bool = True
 
 
 class Maker:
@@ -89,13 +90,14 @@ class Maker:
         return params_of(size, **{**off, **{name: value for name, value in given.items() if name in off}})
 
     def add(self, name: str, n: int, logits: Callable[[], np.ndarray], vocab_size: int, batch: int, is_fixed: bool = False,
-            seeds: str = "consecutive", flat: bool = False, has_rng: bool = False, is_late: bool = False, **given: Any) -> None:
+            seeds: str = "consecutive", flat: bool = False, has_rng: bool = False, is_late: bool = False, separates: bool = True,
+            **given: Any) -> None:
         def make() -> SampleCase:
             made = logits()
             return SampleCase(name, np.ascontiguousarray(made, np.float32), f"sweep({name!r}, {self.with_min_p}).logits",
                               self.params(len(made), **given), batch=batch, is_fixed=is_fixed, seeds=seeds, is_flat=flat,
                               is_sweep=True, n_max=n)
-        self.entries.append(Entry(name, n, make, has_rng, n * vocab_size, is_late or n * vocab_size > LARGE))
+        self.entries.append(Entry(name, n, make, has_rng, n * vocab_size, is_late or n * vocab_size > LARGE, separates))
 
     def probes(self, name: str, n: int, vocab_size: int, combos: list[dict[str, float]], batch: int, is_fixed: bool = False,
                change: Callable[[np.ndarray], np.ndarray] = lambda logits: logits, is_late: bool = False) -> None:
@@ -355,7 +357,7 @@ def _logits(maker: Maker) -> None:
     maker.add("a peak over a sea of 32000 tokens, top_p 0.9", 48, lambda: np.concatenate(
         [[np.log(32_000.0)], np.random.default_rng(4).permutation(np.linspace(0.0, -0.5, 32_000))])[None, :], 32_001, 16, top_p=0.9)
     combos, p = peaks(50)
-    maker.add("rows whose likeliest token has 0.96 to 0.999", 256 * len(combos), lambda: heated(combos, p), 50, 64,
+    maker.add("rows whose likeliest token has 0.96 to 0.999", 256 * len(combos), lambda: heated(combos, p), 50, 64, separates=False,
               **{name: [combo.get(name, OFF[name]) for combo in combos] for name in OFF})
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
                                                        np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)

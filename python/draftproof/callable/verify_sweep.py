@@ -326,6 +326,7 @@ class StepsEntry:
     make: Callable[[], StepsCase]
     has_rng: bool = False
     is_bare: bool = False  # its drafts have no probabilities
+    separates: bool = True  # its steps may tell suspects apart
 
 
 def rows_of(requests: Sequence[dict[str, float]], lens: Sequence[int], vocab_size: int, seed: int, close: float = 0.6,
@@ -363,14 +364,15 @@ class Maker:
 
     def add(self, name: str, n: int, requests: Sequence[dict[str, float]], lens: Sequence[int],
             make: Callable[[], tuple[np.ndarray, np.ndarray | None]] | None = None, *, vocab_size: int = 48, close: float = 0.6,
-            few: int = 6, seeds: str = "consecutive", one_hot: bool = False, fixed: int | Sequence[int] | None = None) -> None:
+            few: int = 6, seeds: str = "consecutive", one_hot: bool = False, fixed: int | Sequence[int] | None = None,
+            separates: bool = True) -> None:
         def built() -> StepsCase:
             target, drafts = make() if make else rows_of(requests, lens, vocab_size, len(name), close, few)
             params = params_of(len(requests), **{key: [request.get(key, OFF[key]) for request in requests]
                                                  for key in OFF if key != "min_p" or self.with_min_p})
             return StepsCase(name, target, drafts, np.asarray(lens, np.int64), params, f"sweep({name!r}, {self.with_min_p})", seeds=seeds,
                              one_hot=one_hot, fixed=None if fixed is None else np.resize(fixed, sum(lens)), n_max=n)
-        self.entries.append(StepsEntry(name, n, built, is_bare=one_hot or fixed is not None))
+        self.entries.append(StepsEntry(name, n, built, is_bare=one_hot or fixed is not None, separates=separates))
 
 
 PLAIN: dict[str, float] = {}
@@ -516,8 +518,11 @@ def _logits(maker: Maker) -> None:
         maker.add(f"logits about {offset:g}", 96, requests, [2] * len(requests), lambda offset=offset: about(offset))
     for top, of_draft in zip(PEAKS, (0.999, 0.9, 0.96, 0.98)):  # drafts that are surer than the target, or less so
         some = [PLAIN, PLAIN, {"top_p": top + 0.15 * (1.0 - top)}, {"temperature": 2.0}] * 16
-        maker.add(f"rows whose likeliest token has {top}, and {of_draft} in drafts", 2048, some, [2] * 64, lambda top=top, of_draft=of_draft, some=some: (
-            np.repeat(heated(some, np.tile(peaked(50, top), (64, 1))), 3, axis=0), np.tile(peaked(50, of_draft).astype(np.float32), (128, 1))), vocab_size=50)
+
+        def sure(top: float = top, of_draft: float = of_draft, some: list[dict[str, float]] = some) -> tuple[np.ndarray, np.ndarray]:
+            p = np.tile(peaked(50, top), (64, 1))
+            return np.repeat(heated(some, p), 3, axis=0), np.tile(peaked(50, of_draft).astype(np.float32), (128, 1))
+        maker.add(f"rows whose likeliest token has {top}, and {of_draft} in drafts", 2048, some, [2] * 64, sure, vocab_size=50, separates=False)
     wide = np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 40)]).astype(np.float32)
     maker.add("a range of 200", 256, [PLAIN] * 32, [2] * 32,
               lambda: (np.tile(wide, (96, 1)), np.full((64, 48), 1.0 / 48, np.float32)))
