@@ -178,22 +178,22 @@ class GbnfReader {
     ++at_;
     if (mark != '{') return "(" + item + ")" + mark;
     const std::int64_t least = count();
-    std::optional<std::int64_t> most = least;
+    constexpr std::int64_t kAny = -1;
+    std::int64_t most = least;
     skip_space();
     if (peek() == ',') {
       ++at_;
       skip_space();
-      most.reset();
-      if (peek() >= '0' && peek() <= '9') most = count();
+      most = peek() >= '0' && peek() <= '9' ? count() : kAny;
       skip_space();
     }
     if (peek() != '}') throw fail("expected {N}, {N,} or {N,M} at " + seen());
     ++at_;
-    if (most && *most < least)
-      throw fail("{" + std::to_string(least) + "," + std::to_string(*most) +
+    if (most != kAny && most < least)
+      throw fail("{" + std::to_string(least) + "," + std::to_string(most) +
                  "} is no range; expected the lower count first");
     if (most == 0) return "\"\"";
-    return "(" + item + "){" + std::to_string(least) + "," + (most ? std::to_string(*most) : "") + "}";
+    return "(" + item + "){" + std::to_string(least) + "," + (most == kAny ? "" : std::to_string(most)) + "}";
   }
   std::int64_t count() {
     skip_space();

@@ -98,8 +98,8 @@ ServerSetup of_vllm(const PythonArguments& arguments, bool is_config, const std:
 }
 
 // Drafters that draft a block in one step count its tokens alone.
-DraftForm draft_form_of(const PythonArguments& arguments, const std::string& where) {
-  DraftForm form;
+LoggedDraft draft_form_of(const PythonArguments& arguments, const std::string& where) {
+  LoggedDraft form;
   const auto steps = arguments.count("speculative_num_steps", 0, kDraftsMax, where);
   const auto tokens = arguments.count("speculative_num_draft_tokens", 1, kDraftsMax, where);  // with the root
   if (arguments.count("speculative_eagle_topk", 0, kDraftsMax, where).value_or(1) > 1 && tokens && *tokens > 1) {
@@ -129,7 +129,7 @@ ServerSetup of_sglang(const PythonArguments& arguments, const std::string& where
   set_precision(arguments.value("quantization"), arguments.value("kv_cache_dtype"), where, setup);
   if (const auto algorithm = arguments.value("speculative_algorithm")) {
     setup.drafter = drafter_named(*algorithm, arguments.value("speculative_draft_model_path"));
-    const DraftForm form = draft_form_of(arguments, where);
+    const LoggedDraft form = draft_form_of(arguments, where);
     setup.drafts = form.levels;
     setup.tree_nodes = form.tree_nodes;
     setup.adaptive = arguments.is_true("speculative_adaptive");
@@ -145,7 +145,7 @@ std::optional<PythonArguments> sglang_arguments(std::string_view line) {
 
 }  // namespace
 
-std::optional<DraftForm> sglang_draft_form(std::string_view line, const std::string& where) {
+std::optional<LoggedDraft> sglang_logged_draft(std::string_view line, const std::string& where) {
   if (line.find("speculative_num_") == std::string_view::npos) return std::nullopt;
   return draft_form_of(sglang_arguments(line).value_or(PythonArguments(line)), where);
 }

@@ -43,10 +43,10 @@ struct ServerSetup {
 // Errors (input) naming the line: a number of GPUs or drafts that is none.
 ServerSetup read_server_setup(std::string_view text, const std::string& name);
 // What a line of SGLang's says of drafts; nothing where it says nothing.
-struct DraftForm {
+struct LoggedDraft {
   std::optional<int> levels;
   int tree_nodes = 0;
 };
-std::optional<DraftForm> sglang_draft_form(std::string_view line, const std::string& where);
+std::optional<LoggedDraft> sglang_logged_draft(std::string_view line, const std::string& where);
 
 }  // namespace draftproof

@@ -41,11 +41,11 @@ class SglangReader {
 
   AcceptanceData data;
   std::vector<AcceptanceWindow> windows;
-  DraftForm form;
+  LoggedDraft form;
 
  private:
   void read_line(const std::string& line, const std::string& where) {
-    if (const auto said = sglang_draft_form(line, where); said && said->levels) form = *said;
+    if (const auto said = sglang_logged_draft(line, where); said && said->levels) form = *said;
     const auto length = length_of(line, where);
     if (length && *length < 1.0)
       throw input_error(where, "the accept length is " + std::to_string(*length) +
