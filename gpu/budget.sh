@@ -27,7 +27,7 @@ PATH=$PATH:$(dirname -- "$(readlink -f -- "$(command -v nvcc)")")
 if ! command -v nvdisasm >/dev/null || ! command -v cuobjdump >/dev/null; then
   if ! compgen -G "$tools/lib/*/site-packages/nvidia/cu13/bin/nvdisasm" >/dev/null; then
     rm -rf "$tools"
-    python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+    python3 -I -m venv "$tools" && "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps \
       nvidia-cuda-nvdisasm==13.2.51 nvidia-cuda-cuobjdump==13.2.51 >&2 || {
       rm -rf "$tools"
       echo "budget: error: nvdisasm and cuobjdump are missing, and pip could not install them" >&2

@@ -102,7 +102,7 @@ fi
 mkdir -p "$work/inputs"
 "$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --out "$work/bench.json" >"$work/bench.txt"
 echo '{"available": false}' >"$work/peer.json"
-if python3 -c "import torch; assert torch.cuda.is_available()" 2>/dev/null; then
+if (cd "$root" && python3 -c "import torch; assert torch.cuda.is_available()") 2>/dev/null; then
   timeout 180 python3 "$root/gpu/bench/peer_pytorch.py" "$work/inputs" >"$work/peer.json" 2>"$work/peer.log" ||
     { tail -n 5 "$work/peer.log" >&2; echo '{"available": false}' >"$work/peer.json"; }
 fi

@@ -16,18 +16,12 @@ void answer_planted(const PlantedArguments& arguments, bool json, ProgramContext
         "--profile",
         "audits callables of the Python module, which neither $DRAFTPROOF_PYTHON nor python3 imports; install "
         "draftproof into one, or run ./draftproof audit in a clone");
-  std::vector<std::string> command{*python,
-                                   "-m",
-                                   "draftproof.planted",
-                                   "--profile",
-                                   arguments.profile,
-                                   "--kind",
-                                   arguments.kind,
-                                   "--processes",
-                                   std::to_string(arguments.processes)};
-  if (json) command.emplace_back("--json");
-  if (!arguments.faults.empty()) command.emplace_back("--");
-  command.insert(command.end(), arguments.faults.begin(), arguments.faults.end());
+  std::vector<std::string> options{"--profile",    arguments.profile, "--kind",
+                                   arguments.kind, "--processes",     std::to_string(arguments.processes)};
+  if (json) options.emplace_back("--json");
+  if (!arguments.faults.empty()) options.emplace_back("--");
+  options.insert(options.end(), arguments.faults.begin(), arguments.faults.end());
+  const std::vector<std::string> command = module_command(*python, "draftproof.planted", options);
   std::string text;
   const int code = run_program(command, [&](std::string_view block) {
     if (json) {

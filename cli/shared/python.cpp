@@ -14,6 +14,30 @@
 
 namespace draftproof {
 
+namespace {
+
+// What -I takes away and is no current folder.
+constexpr const char* kPaths =
+    "import os, site, sys\n"
+    "sys.path[:0] = [p for p in os.environ.get('PYTHONPATH', '').split(os.pathsep) if os.path.isabs(p)]\n"
+    "if sys.prefix == sys.base_prefix and os.path.isdir(site.getusersitepackages()):\n"
+    "  site.addsitedir(site.getusersitepackages())\n";
+
+std::vector<std::string> isolated(const std::string& python, const std::string& code) {
+  return {python, "-I", "-c", kPaths + code};
+}
+
+}  // namespace
+
+std::vector<std::string> module_command(const std::string& python, const std::string& module,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = isolated(
+      python, "import runpy\ndel sys.argv[0]\nrunpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)");
+  command.push_back(module);
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
 std::optional<std::string> find_python_with(const std::vector<std::string>& modules) {
   std::vector<std::string> candidates;
   if (const char* chosen = std::getenv("DRAFTPROOF_PYTHON")) candidates.emplace_back(chosen);
@@ -22,7 +46,7 @@ std::optional<std::string> find_python_with(const std::vector<std::string>& modu
   candidates.insert(candidates.end(), {"python3", "/usr/bin/python3"});
   for (const std::string& python : candidates)
     for (const std::string& module : modules) {
-      const std::string command = shell_command({python, "-c", "import " + module}) + " >/dev/null 2>&1";
+      const std::string command = shell_command(isolated(python, "import " + module)) + " >/dev/null 2>&1";
       if (std::system(command.c_str()) == 0) return python;
     }
   return std::nullopt;

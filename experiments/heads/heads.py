@@ -65,7 +65,7 @@ def enter_environment() -> None:
         raise UsageError(f"the environment of heads cannot be made: {error}") from None
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # on a machine that others use too, waiting threads only heat it
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    os.execv(engine.python, [str(engine.python), str(Path(__file__).resolve()), *sys.argv[1:]])
+    os.execv(engine.python, [str(engine.python), "-E", "-s", str(Path(__file__).resolve()), *sys.argv[1:]])
 
 
 def head_name(text: str) -> str:

@@ -221,7 +221,7 @@ TEST_CASE("the launcher shows the output of a build that fails and does not run 
 void add_python(Checkout& checkout, const std::string& content, const std::string& pip) {
   const std::string python = run_command({"python3", "-c", "import sys; print(sys.executable)"}).out;
   checkout.add_tool("pip", "echo pip >> " + checkout.file("calls") + "\n" + pip);
-  checkout.add_tool("bin/python3", "case \"$*\" in '-m pip --version') ;; '-m pip'*) exec bash " +
+  checkout.add_tool("bin/python3", "case \"$*\" in '-I -m pip --version') ;; '-I -m pip'*) exec bash " +
                                        checkout.file("pip") + " \"$@\" ;; *) exec " +
                                        python.substr(0, python.find('\n')) + " \"$@\" ;; esac");
   write_whole_file(checkout.file("content"), content);
@@ -337,6 +337,48 @@ TEST_CASE("the launcher's own verbs have help and reject what they do not know")
     const ProgramResult wrong = run_command({kLauncher, verb, "--preset", "fast"});
     CHECK(wrong.exit_code == 2);
     CHECK(wrong.err == "draftproof: error: --preset: 'fast' is not one of release, asan\n");
+  }
+}
+
+TEST_CASE("test refuses an option that neither it nor ctest knows, and builds nothing") {
+  WorkingCheckout checkout;
+  checkout.add_tool("bin/ctest",
+                    "echo '  -R <regex>, --tests-regex <regex>'; echo '  -j <jobs>, --parallel <jobs> = Many'");
+  for (const char* const option : {"--presettt", "--preset-release", "--test", "-X", "--tests-regexp=sim"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find('='));
+    check_refused(checkout.run({"test", option}), {"test: '" + name + "' is no option", "--preset release|asan"});
+    check_refused(checkout.run({"test", "-R", "sim", option}), {"'" + name + "'"});
+  }
+  check_refused(checkout.run({"test", "--all", "now"}), {"unexpected argument 'now'"});
+  CHECK(checkout.calls().empty());
+  // What ctest knows gets as far as the build.
+  checkout.run({"test", "-R", "sim", "-j2"});
+  CHECK(checkout.calls().find("cmake\n") != std::string::npos);
+}
+
+TEST_CASE("no Python of the current folder runs when the launcher starts Python") {
+  if (!has_python()) return;
+  Checkout checkout;
+  add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
+  make_package(checkout, "the model");
+  fs::create_directories(checkout.file("here"));
+  for (const char* const module : {"pip", "hashlib", "zipfile", "ensurepip", "venv", "runpy", "site", "http", "pytest"})
+    write_whole_file(checkout.file(std::string("here/") + module + ".py"),
+                     "open('" + checkout.file("ran") + "', 'w').write(__file__)\n");
+  const ProgramResult result = run_command(
+      {"sh", "-c", "cd \"$0\" && exec \"$1\" fetch smollm2", checkout.file("here"), checkout.file("draftproof")},
+      {"PATH=" + checkout.file("bin") + ":/usr/bin:/bin", "DRAFTPROOF_PYTHON="});
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(read_whole_file(checkout.file(kModel)) == "the model");
+  CHECK_FALSE(fs::exists(checkout.file("ran")));
+  // Every other start: isolated, or a script of ours, whose folder stands for the current one.
+  for (const char* const file : {"draftproof", "gpu/budget.sh"}) {
+    const std::string text = read_whole_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
+    std::smatch found;
+    const bool any = std::regex_search(text, found, std::regex(R"re((python3?|candidate)"? +(-[mc]|- |"\$program).*)re"));
+    INFO(file << ": " << (any ? found.str() : ""));
+    CHECK_FALSE(any);
   }
 }
 

@@ -64,10 +64,10 @@ def _environment(folder: Path, pins: str, steps: list[tuple[str, ...]]) -> None:
     stamp = folder / "pins"
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == pins:
         return
-    _run(sys.executable, "-m", "venv", "--clear", folder)
+    _run(sys.executable, "-I", "-m", "venv", "--clear", folder)
     for packages in steps:
         if packages:
-            _run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+            _run(folder / "bin" / "python", "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                  "--no-cache-dir", "--only-binary", ":all:", "--constraint", CONSTRAINTS, *packages)
     stamp.write_text(pins, encoding="utf-8")
 

@@ -1,5 +1,6 @@
 // `draftproof audit` on sample files written by a Python script, as a user of another engine would.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -309,6 +310,33 @@ TEST_CASE("a run of the shipped model and its head is consistent by f32's rows, 
   CHECK(audit({}).exit_code == 4);
   write_whole_file(run, "{\"prompt_tokens\": [1, -1]}\n");
   check_refused(audit({}), {"run.jsonl, line 1: prompt_tokens[1] is -1; expected a whole number in [0, "});
+}
+
+TEST_CASE("the audits of planted faults import nothing from the current folder") {
+  if (run_command({"python3", "--version"}).exit_code != 0) return;
+  const TemporaryFolder folder;
+  for (const char* const made : {"module/draftproof/planted", "here"})
+    std::filesystem::create_directories(folder.file(made));
+  write_whole_file(folder.file("module/draftproof/__init__.py"), "");
+  write_whole_file(folder.file("module/draftproof/planted/__init__.py"), "");
+  write_whole_file(
+      folder.file("module/draftproof/planted/__main__.py"),
+      "import argparse, json, sys\nprint(json.dumps({'argv': sys.argv[1:], 'isolated': sys.flags.isolated}))\n");
+  for (const char* const module : {"draftproof", "argparse", "json", "os", "runpy", "site"})
+    write_whole_file(folder.file(std::string("here/") + module + ".py"),
+                     "open('" + folder.file("ran") + "', 'w').write(__file__)\n");
+  for (const std::string more : {"", ":", ":."}) {
+    const ProgramResult run =
+        run_command({"sh", "-c", "cd \"$0\" && exec \"$1\" audit --self-test --profile quick --json",
+                     folder.file("here"), DRAFTPROOF_PROGRAM},
+                    {"PYTHONPATH=" + folder.file("module") + more, "DRAFTPROOF_PYTHON=python3"});
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    const auto document = nlohmann::json::parse(run.out);
+    CHECK(document.at("argv").at(1) == "quick");
+    CHECK(document.at("isolated") == 1);
+    CHECK_FALSE(std::filesystem::exists(folder.file("ran")));
+  }
 }
 
 }  // namespace
