@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/csv_text.hpp"
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/files/own_files.hpp"
@@ -83,7 +84,7 @@ std::string experiment_csv(const ExperimentResult& result) {
   out.precision(17);
   out << "what,x,claimed_low,claimed_high,model_low,model_high,verdict\n";
   for (const ClaimVerdict& claim : result.claims) {
-    out << '"' << claim.what << "\",";
+    out << csv_field(claim.what) << ',';
     if (!result.x_name.empty()) out << claim.x;
     out << ',' << claim.claimed.low << ',' << claim.claimed.high << ',' << claim.model.low << ',' << claim.model.high
         << ',' << name_of(claim.outcome) << '\n';

@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 
 namespace draftproof {
 namespace {
@@ -106,6 +108,41 @@ struct RowStore::Implementation {
     return select.step() ? select.cell(0) : Cell();
   }
 
+  // A file of a stranger runs nothing of its own: no trigger, view or function of its schema.
+  void harden() const {
+    for (const int option :
+         {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_TRUSTED_SCHEMA})
+      sqlite3_db_config(database, option, 0, static_cast<int*>(nullptr));
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, static_cast<int*>(nullptr));
+  }
+
+  // Tables as they are made here, by their names.
+  std::map<std::string, std::string> tables() const {
+    return {{"identity", "CREATE TABLE identity (text TEXT PRIMARY KEY)"},
+            {"rows", "CREATE TABLE rows (" + group_name + " INTEGER NOT NULL, " + joined(columns, ", ") +
+                         ", PRIMARY KEY (" + group_name + ", " + columns.front() + "))"}};
+  }
+
+  // Error (input): the schema is not the one that is made here, word by word; whatever else a file holds, somebody else
+  // has put there.
+  void require_own_schema() const {
+    const std::map<std::string, std::string> own = tables();
+    Statement select(
+        *this,
+        "SELECT type, name, sql FROM sqlite_master WHERE NOT (type = 'index' AND name LIKE 'sqlite_autoindex_%')");
+    while (select.step()) {
+      const auto text = [&](int at) {
+        const Cell cell = select.cell(at);
+        const auto* const found = std::get_if<std::string>(&cell);
+        return found == nullptr ? "" : *found;
+      };
+      const auto found = own.find(text(1));
+      if (text(0) == "table" && found != own.end() && found->second == text(2)) continue;
+      throw input_error(path, "it has the " + printable_line(text(0)) + " " + in_quotes(text(1)) +
+                                  ", which draftproof does not make; expected a file as it was written, or a new one");
+    }
+  }
+
   // Whether the tables are there. Error (input): others are, or rows of something else.
   bool has_tables() const {
     if (first_cell("SELECT count(*) FROM sqlite_master") == Cell(std::int64_t{0})) return false;
@@ -119,6 +156,7 @@ struct RowStore::Implementation {
       throw input_error(path,
                         "it holds the rows of something else, or of files that have changed since; expected a file of "
                         "the same grid, or a new one");
+    require_own_schema();
     return true;
   }
 
@@ -129,15 +167,12 @@ struct RowStore::Implementation {
     const std::string absolute = std::filesystem::absolute(path).string();
     if (sqlite3_open_v2(absolute.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
       fail();
+    harden();
     sqlite3_busy_timeout(database, 5000);
     run("BEGIN IMMEDIATE");  // another process may begin the same file; closing it without COMMIT changes nothing
     require_whole();
     if (!has_tables()) {
-      std::string list;
-      for (const std::string& column : columns) list += ", " + column;
-      run("CREATE TABLE identity (text TEXT PRIMARY KEY)");
-      run("CREATE TABLE rows (" + group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" + group_name + ", " +
-          columns.front() + "))");
+      for (const auto& [name, sql] : tables()) run(sql);
       Statement insert(*this, "INSERT INTO identity VALUES (?)");
       insert.bind(1, identity);
       insert.step();

@@ -5,18 +5,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/csv_text.hpp"
 #include "base/error.hpp"
 
 namespace draftproof {
 namespace {
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos && (text.empty() || (text[0] != ' ' && text.back() != ' ')))
-    return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
-  return result + "\"";
-}
 
 struct Text {
   std::string operator()(std::int64_t value) const { return std::to_string(value); }
@@ -25,7 +18,7 @@ struct Text {
     std::array<char, 32> digits{};
     return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
   }
-  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const std::string& value) const { return csv_field(value); }
 };
 
 }  // namespace
@@ -33,7 +26,7 @@ struct Text {
 std::string to_csv(const Table& table) {
   std::string csv;
   const auto append = [&](const std::string& field, bool first) { csv += (first ? "" : ",") + field; };
-  for (std::size_t i = 0; i < table.columns.size(); ++i) append(quoted(table.columns[i]), i == 0);
+  for (std::size_t i = 0; i < table.columns.size(); ++i) append(csv_field(table.columns[i]), i == 0);
   csv += '\n';
   for (const std::vector<TableCell>& row : table.rows) {
     if (row.size() != table.columns.size())

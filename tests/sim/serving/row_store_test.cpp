@@ -117,6 +117,30 @@ TEST_CASE(
         "a row's \"point\" is no whole number; expected rows as they were written");
 }
 
+TEST_CASE("a result file of a stranger runs nothing of its own, and is refused and not touched") {
+  const testing::TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, const std::string& sql) {
+    const std::string path = folder.file(name);
+    RowStore(path, "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
+    sqlite3* database = nullptr;
+    REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(database);
+    const std::string before = testing::read_whole_file(path);
+    const std::string message = error_of(
+        ErrorKind::input, [&] { RowStore(path, "grid 1", "point", {"policy"}).add(1, {{std::string("on")}}); });
+    CHECK(testing::read_whole_file(path) == before);
+    return message.substr(std::min(message.size(), path.size() + 2));
+  };
+  const std::string expected = ", which draftproof does not make; expected a file as it was written, or a new one";
+  CHECK(refusal("trigger", "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END") ==
+        "it has the trigger 't'" + expected);
+  CHECK(refusal("view", "CREATE VIEW v AS SELECT * FROM rows") == "it has the view 'v'" + expected);
+  CHECK(refusal("index", "CREATE INDEX i ON rows (policy)") == "it has the index 'i'" + expected);
+  CHECK(refusal("column", "ALTER TABLE rows ADD COLUMN more AS (abs(point))") == "it has the table 'rows'" + expected);
+  CHECK(refusal("table", "CREATE TABLE more (x CHECK (random() > 0))") == "it has the table 'more'" + expected);
+}
+
 TEST_CASE("a file is made with its first rows, also by two at once, and what cannot be made is known before") {
   const testing::TemporaryFolder folder;
   const std::string path = folder.file("rows.sqlite");
