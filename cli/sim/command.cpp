@@ -43,6 +43,12 @@ void print_sim_report(std::ostream& out, const Scenario& scenario, std::span<con
       << scenario.workload.num_requests << " requests, " << scenario.replications << " replication"
       << (scenario.replications == 1 ? "" : "s");
   if (!scenario.static_batch) out << ", " << scenario.scheduler.num_blocks << " KV blocks";
+  if (const auto& trace = scenario.workload.recorded) {
+    out << "\ntrace: " << trace->requests.size() << " requests over " << text("%.4g", trace->seconds()) << " s, times "
+        << (trace->unit == "dates" ? "as dates" : "in " + trace->unit);
+    if (trace->later_turns > 0) out << ", " << trace->later_turns << " of them later turns of sessions";
+    if (trace->left_out > 0) out << "; left out: " << trace->left_out << " without output tokens, which failed";
+  }
   out << "\n\n";
   struct Column {
     const char* head;
@@ -111,6 +117,7 @@ void print_loads(std::ostream& out, const Scenario& scenario, std::span<const Lo
 
 struct SimArguments {
   ScenarioRequest request;
+  std::string time_unit;  // empty: the trace's own
   std::vector<double> loads;
   std::string out;
   Artefacts artefacts;
@@ -220,7 +227,9 @@ std::string sim_figure(const Scenario& scenario, std::span<const PolicyReport> r
 
 void run(const SimArguments& arguments, ProgramContext& context) {
   require_artefacts(arguments.artefacts, {{"the scenario", arguments.request.file}});
-  const Scenario scenario = scenario_of(arguments.request);
+  ScenarioRequest request = arguments.request;
+  if (!arguments.time_unit.empty()) request.changes.push_back("workload.arrivals.time_unit=" + arguments.time_unit);
+  const Scenario scenario = scenario_of(request);
   std::vector<Scenario> loaded;  // all of them before the work, which takes long
   for (const double load : arguments.loads) loaded.push_back(with_load(scenario, load, "--load"));
   std::unique_ptr<OutFolder> out;
@@ -258,6 +267,8 @@ void add_sim(Options& options, ProgramContext& context) {
   options.texts("--set", arguments->request.changes,
                 "Instead of the scenario's value, as workload.arrivals.rate=12; may be given several times",
                 "KEY=VALUE");
+  options.choice("--time-unit", arguments->time_unit, {"s", "ms", "us", "ns"},
+                 "Of recorded arrivals, where their file does not say what it counts");
   options.numbers(
       "--load", arguments->loads, {},
       "Besides, every policy at these loads, as 4,8,16: requests per second, or at a time with closed arrivals");

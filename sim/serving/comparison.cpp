@@ -241,6 +241,17 @@ std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
   return reports;
 }
 
+// What was read of recorded requests.
+Json trace_json(const WorkloadOptions& workload) {
+  if (workload.recorded == nullptr) return nullptr;
+  const ArrivalTrace& trace = *workload.recorded;
+  return {{"requests", trace.requests.size()},
+          {"time_unit", trace.unit},
+          {"left_out", trace.left_out},
+          {"later_turns", trace.later_turns},
+          {"seconds", trace.seconds()}};
+}
+
 nlohmann::ordered_json sim_json(const std::string& path, const Scenario& scenario,
                                 std::span<const PolicyReport> reports, std::span<const LoadPoint> loads) {
   const Json load = json_list(loads, [&](const LoadPoint& point) -> Json {
@@ -252,6 +263,7 @@ nlohmann::ordered_json sim_json(const std::string& path, const Scenario& scenari
           {"seed", scenario.seed},
           {"replications", scenario.replications},
           {"requests", scenario.workload.num_requests},
+          {"trace", trace_json(scenario.workload)},
           {"kv_blocks", scenario.static_batch ? Json(nullptr) : Json(scenario.scheduler.num_blocks)},
           {"policies", policies_json(scenario, reports)},
           {"load", load}};

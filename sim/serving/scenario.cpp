@@ -58,12 +58,15 @@ ArrivalOptions read_arrivals(const TomlValue& table, WorkloadOptions& workload) 
     return arrivals;
   }
   if (kind == "recorded") {
-    table.allow_only({"kind", "file", "rate"});
+    table.allow_only({"kind", "file", "rate", "time_unit"});
     arrivals.kind = ArrivalKind::recorded;
     arrivals.rate = table.find("rate") == nullptr ? 0.0 : table.at("rate").number(kLeast, kMost);
     const TomlValue& file = table.at("file");
+    const TomlValue* const unit = table.find("time_unit");
+    if (unit != nullptr) one_of(*unit, {"s", "ms", "us", "ns"});
     workload.recorded = at_value(file, [&] {
-      return std::make_shared<const std::vector<RecordedArrival>>(read_arrivals_file(path_beside(file)));
+      return std::make_shared<const ArrivalTrace>(
+          read_arrivals_file(path_beside(file), unit == nullptr ? "" : unit->text()));
     });
     return arrivals;
   }

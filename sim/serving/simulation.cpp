@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -108,15 +110,15 @@ class Simulation {
     if (workload_.closed()) {
       for (std::int32_t i = 0; i < workload_.options().arrivals.concurrency; ++i) add_next(0);
     } else {
-      next_arrival_ns_ = arrivals_.next_ns();
+      next_by_clock();
     }
     while (true) {
-      while (next_arrival_ns_ >= 0 && next_arrival_ns_ <= backend_.now_ns()) arrive();
+      while (next_arrival_ns() >= 0 && next_arrival_ns() <= backend_.now_ns()) arrive();
       const StepPlan& plan = scheduler_.plan();
       if (!plan.empty()) {
         step(plan);
-      } else if (next_arrival_ns_ >= 0) {
-        backend_.advance_to(next_arrival_ns_);
+      } else if (next_arrival_ns() >= 0) {
+        backend_.advance_to(next_arrival_ns());
       } else {
         break;
       }
@@ -125,14 +127,33 @@ class Simulation {
   }
 
  private:
+  void next_by_clock() {
+    by_clock_ = arrivals_.request();
+    by_clock_ns_ = by_clock_ < workload_.options().num_requests ? arrivals_.next_ns() : -1;
+  }
+
+  // -1: nobody arrives before somebody ends.
+  std::int64_t next_arrival_ns() const {
+    if (turns_.empty() || (by_clock_ns_ >= 0 && by_clock_ns_ <= turns_.top().first)) return by_clock_ns_;
+    return turns_.top().first;
+  }
+
   void arrive() {
-    add_next(next_arrival_ns_);
-    next_arrival_ns_ = arrived_ < workload_.options().num_requests ? arrivals_.next_ns() : -1;
+    if (turns_.empty() || next_arrival_ns() == by_clock_ns_) {
+      add(by_clock_, by_clock_ns_);
+      return next_by_clock();
+    }
+    const auto [ns, request] = turns_.top();
+    turns_.pop();
+    add(request, ns);
   }
 
   void add_next(std::int64_t arrival_ns) {
-    if (arrived_ == workload_.options().num_requests) return;
-    const RequestLengths lengths = workload_.lengths(arrived_);
+    if (arrived_ < workload_.options().num_requests) add(arrived_, arrival_ns);
+  }
+
+  void add(std::int64_t request, std::int64_t arrival_ns) {
+    const RequestLengths lengths = workload_.lengths(request);
     RequestSpec spec;
     spec.prompt_len = lengths.prompt_len;
     spec.companion_prompt_len = workload_.options().companion_prompt_len;
@@ -143,10 +164,10 @@ class Simulation {
     try {
       handle = scheduler_.add(spec, "a request");
     } catch (const Error& error) {
-      throw Error(error.kind(), "request " + std::to_string(arrived_) + " of the workload",
+      throw Error(error.kind(), "request " + std::to_string(request) + " of the workload",
                   std::string(error.what()).substr(error.where().size() + 2));
     }
-    backend_.add(handle, static_cast<std::uint64_t>(arrived_), lengths.prompt_len);
+    backend_.add(handle, static_cast<std::uint64_t>(request), lengths.prompt_len);
     requested_tokens_ += scheduler_.progress(handle).output_len_max;
     ++arrived_;
     ++events_;
@@ -194,6 +215,11 @@ class Simulation {
         tpot_ns_.push_back((request.last_token_ns - request.first_token_ns) / (request.output_len - 1));
     }
     if (observer_ != nullptr) observer_->on_end(number, request);
+    if (const auto turn = workload_.turn_after(static_cast<std::int64_t>(number))) {
+      require_simulated_ns(static_cast<double>(request.last_token_ns) + static_cast<double>(turn->delay_ns),
+                           "delay of a later turn");
+      turns_.emplace(request.last_token_ns + turn->delay_ns, turn->request);
+    }
   }
 
   ServingResult result() {
@@ -229,7 +255,9 @@ class Simulation {
   SimulatedBackend backend_;
   Workload::Arrivals arrivals_;
   StepOutcome outcome_;
-  std::int64_t next_arrival_ns_ = -1;  // -1: no more arrive by the clock
+  std::int64_t by_clock_ = 0, by_clock_ns_ = -1;       // the next request by the clock; -1: no more arrive by it
+  using Turn = std::pair<std::int64_t, std::int64_t>;  // time, request
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
   std::int64_t arrived_ = 0;
   std::int64_t served_ = 0;
   std::int64_t requested_tokens_ = 0;

@@ -42,7 +42,7 @@ void require_simulated_ns(double ns, const char* what) {
 }
 
 Workload::Workload(WorkloadOptions options, std::uint64_t seed) : options_(std::move(options)), seed_(seed) {
-  const bool recorded = options_.recorded && !options_.recorded->empty();
+  const bool recorded = options_.recorded && !options_.recorded->requests.empty();
   const ArrivalOptions& arrivals = options_.arrivals;
   if (options_.num_requests < 1)
     throw usage_error("requests", "there are " + std::to_string(options_.num_requests) + "; expected 1 or more");
@@ -64,6 +64,32 @@ Workload::Workload(WorkloadOptions options, std::uint64_t seed) : options_(std::
     throw usage_error("concurrency", "it is " + std::to_string(arrivals.concurrency) + "; expected 1 or more");
   check(options_.prompt, recorded, "prompt lengths");
   check(options_.output, recorded, "output lengths");
+  if (arrivals.kind == ArrivalKind::recorded) read_turns();
+}
+
+void Workload::read_turns() {
+  const std::vector<RecordedArrival>& rows = options_.recorded->requests;
+  turns_after_.assign(rows.size(), -1);
+  std::int64_t last_ns = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].turn_before >= 0) {
+      turns_after_[static_cast<std::size_t>(rows[i].turn_before)] = static_cast<std::int64_t>(i);
+    } else {
+      last_ns = rows[i].arrival_ns;
+      ++by_clock_;
+    }
+  }
+  // A second round begins one mean gap after the last arrival of the first.
+  round_ns_ = last_ns + last_ns / std::max<std::int64_t>(by_clock_ - 1, 1);
+}
+
+std::optional<Workload::LaterTurn> Workload::turn_after(std::int64_t request) const {
+  if (turns_after_.empty()) return std::nullopt;
+  const auto count = static_cast<std::int64_t>(turns_after_.size());
+  const std::int64_t turn = turns_after_[static_cast<std::size_t>(request % count)];
+  const std::int64_t number = request - request % count + turn;
+  if (turn < 0 || number >= options_.num_requests) return std::nullopt;
+  return LaterTurn{number, options_.recorded->requests[static_cast<std::size_t>(turn)].arrival_ns};
 }
 
 std::int32_t Workload::length(const LengthOptions& options, std::int64_t request, bool output) const {
@@ -82,7 +108,8 @@ std::int32_t Workload::length(const LengthOptions& options, std::int64_t request
       length *= exponential_variate(address);
       break;
     case LengthKind::recorded: {
-      const RecordedArrival& row = (*options_.recorded)[static_cast<std::size_t>(request) % options_.recorded->size()];
+      const std::vector<RecordedArrival>& rows = options_.recorded->requests;
+      const RecordedArrival& row = rows[static_cast<std::size_t>(request) % rows.size()];
       length = output ? row.output_len : row.prompt_len;
       break;
     }
@@ -124,6 +151,12 @@ std::int64_t Workload::Arrivals::checked(double ns) const {
                                     "; a higher rate, or fewer requests");
 }
 
+void Workload::Arrivals::skip_later_turns() {
+  if (workload_->turns_after_.empty()) return;
+  const std::vector<RecordedArrival>& rows = workload_->options_.recorded->requests;
+  while (rows[static_cast<std::size_t>(request_) % rows.size()].turn_before >= 0) ++request_;
+}
+
 std::int64_t Workload::Arrivals::next_ns() {
   const ArrivalOptions& options = workload_->options_.arrivals;
   if (options.kind != ArrivalKind::recorded) {
@@ -131,14 +164,14 @@ std::int64_t Workload::Arrivals::next_ns() {
     ++request_;
     return checked(now_s_ * 1e9);
   }
-  const std::vector<RecordedArrival>& rows = *workload_->options_.recorded;
+  const std::vector<RecordedArrival>& rows = workload_->options_.recorded->requests;
   const auto count = static_cast<std::int64_t>(rows.size());
-  // A second round begins one mean gap after the last arrival of the first.
-  const std::int64_t length_ns = rows.back().arrival_ns + rows.back().arrival_ns / std::max<std::int64_t>(count - 1, 1);
+  const std::int64_t length_ns = workload_->round_ns_;
   const std::int64_t in_round_ns = rows[static_cast<std::size_t>(request_ % count)].arrival_ns;
   const std::int64_t rounds = request_ / count;
   ++request_;
   checked(static_cast<double>(in_round_ns) + static_cast<double>(rounds) * static_cast<double>(length_ns));
+  skip_later_turns();
   const std::int64_t ns = in_round_ns + rounds * length_ns;
   if (options.rate == 0.0) return ns;
   const double rate_recorded =

@@ -52,7 +52,7 @@ struct WorkloadOptions {
   LengthOptions output;
   std::optional<std::int32_t> companion_prompt_len;  // under guidance, of every request's unconditional companion
   // For recorded arrivals and lengths; requests beyond its end begin again, with arrivals that go on.
-  std::shared_ptr<const std::vector<RecordedArrival>> recorded;
+  std::shared_ptr<const ArrivalTrace> recorded;
 };
 
 struct RequestLengths {
@@ -70,14 +70,24 @@ class Workload {
   bool closed() const { return options_.arrivals.kind == ArrivalKind::closed; }
   RequestLengths lengths(std::int64_t request) const;
 
-  // The times at which requests 0, 1, ... arrive, ascending; of an open workload.
+  // A turn of a session that comes after the end of another one.
+  struct LaterTurn {
+    std::int64_t request;
+    std::int64_t delay_ns;  // since that end
+  };
+  std::optional<LaterTurn> turn_after(std::int64_t request) const;
+
+  // The times at which requests arrive by the clock, ascending; of an open workload.
   class Arrivals {
    public:
-    explicit Arrivals(const Workload& workload) : workload_(&workload) {}
+    explicit Arrivals(const Workload& workload) : workload_(&workload) { skip_later_turns(); }
+    // Number of the request whose time comes next.
+    std::int64_t request() const { return request_; }
     // Error (usage) naming the request: it arrives behind kSimulatedNsMax.
     std::int64_t next_ns();
 
    private:
+    void skip_later_turns();
     double next_gap_s();
     std::int64_t checked(double ns) const;
 
@@ -90,9 +100,15 @@ class Workload {
 
  private:
   std::int32_t length(const LengthOptions& options, std::int64_t request, bool output) const;
+  void read_turns();
 
   WorkloadOptions options_;
   std::uint64_t seed_;
+  // Of recorded arrivals: the turn after each request (-1: none), those that come by the clock, and the time from the
+  // first of them to the first of a second round.
+  std::vector<std::int64_t> turns_after_;
+  std::int64_t by_clock_ = 0;
+  std::int64_t round_ns_ = 0;
 };
 
 }  // namespace draftproof

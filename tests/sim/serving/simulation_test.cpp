@@ -56,6 +56,32 @@ struct Transcript final : ServingObserver {
 
 }  // namespace
 
+// Costs without noise: a turn's arrival is the end of the one before and its delay, to the nanosecond.
+TEST_CASE("a later turn arrives its delay after the turn before has ended, and each request is served once") {
+  WorkloadOptions workload;
+  workload.num_requests = 12;
+  workload.arrivals.kind = ArrivalKind::recorded;
+  workload.arrivals.rate = 0.0;
+  workload.prompt.kind = workload.output.kind = LengthKind::recorded;
+  workload.recorded = std::make_shared<const ArrivalTrace>(ArrivalTrace{
+      {{0, 100, 5}, {10'000'000, 50, 40}, {700'000'000, 30, 3, 0}, {0, 20, 2, 1}, {20'000'000, 10, 7, 3}}, "s"});
+  const LinearCost cost = slow_cost();
+  Transcript seen;
+  const Workload requests(workload, 1);
+  const ServingResult result = simulate(requests, cost, ConstantAcceptance(0.5), small_server("off"), &seen);
+  CHECK(result.e2e.count == 12);
+  REQUIRE(seen.ended.size() == 12);
+  for (std::uint64_t request = 0; request < 12; ++request) {
+    const std::uint64_t in_round = request % 5;
+    const RecordedArrival& row = workload.recorded->requests[in_round];
+    CHECK(seen.ended[request].streams[0].prompt_len == row.prompt_len);
+    CHECK(seen.ended[request].output_len == row.output_len);
+    if (row.turn_before < 0) continue;
+    const std::uint64_t before = request - in_round + static_cast<std::uint64_t>(row.turn_before);
+    CHECK(seen.ended[request].arrival_ns == seen.ended[before].last_token_ns + row.arrival_ns);
+  }
+}
+
 TEST_CASE("the same seed gives the same bytes, another seed does not") {
   const auto text_of = [](std::uint64_t seed) {
     Transcript transcript;

@@ -117,7 +117,7 @@ TEST_CASE("recorded requests are read from CSV and JSONL as the public traces ha
                    "{\"timestamp\": 1500, \"input_length\": 50, \"output_length\": 1}\n");
   write_whole_file(folder.file("blanks.csv"), "arrival_s, prompt_len ,output_len\n2.5, 100, 20\r\n 3 ,50\t,1\n");
   for (const char* const name : {"ours.csv", "blanks.csv", "azure.csv", "burst.csv", "mooncake.jsonl"}) {
-    const std::vector<RecordedArrival> rows = read_arrivals_file(folder.file(name));
+    const std::vector<RecordedArrival> rows = read_arrivals_file(folder.file(name)).requests;
     INFO(name);
     REQUIRE(rows.size() == 2);
     CHECK(rows[0].arrival_ns == 0);
@@ -159,15 +159,167 @@ TEST_CASE("every field of recorded requests is counted by hand, on dates over mo
   write_whole_file(folder.file("seconds.jsonl"), jsonl);
   for (const char* const name : {"dates.csv", "seconds.jsonl"}) {
     INFO(name);
-    const std::vector<RecordedArrival> found = read_arrivals_file(folder.file(name));
+    const std::vector<RecordedArrival> found = read_arrivals_file(folder.file(name)).requests;
     REQUIRE(found.size() == expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
-      const auto& [arrival_ns, prompt_len, output_len] = found[i];
+      const auto& [arrival_ns, prompt_len, output_len, turn_before] = found[i];
+      CHECK(turn_before == -1);
       CHECK(arrival_ns == expected[i].arrival_ns);
       CHECK(prompt_len == expected[i].prompt_len);
       CHECK(output_len == expected[i].output_len);
     }
   }
+}
+
+namespace {
+
+struct ReadTrace {
+  std::vector<double> arrivals_ms;
+  std::vector<std::int32_t> outputs;
+  std::string unit;
+  std::int64_t left_out = 0;
+  bool operator==(const ReadTrace&) const = default;
+};
+
+ReadTrace read_trace(const std::string& text, const std::string& unit = "") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("a trace"), text);
+  const ArrivalTrace trace = read_arrivals_file(folder.file("a trace"), unit);
+  ReadTrace read{{}, {}, trace.unit, trace.left_out};
+  for (const RecordedArrival& request : trace.requests) {
+    read.arrivals_ms.push_back(static_cast<double>(request.arrival_ns) / 1e6);
+    read.outputs.push_back(request.output_len);
+  }
+  return read;
+}
+
+std::string asked_for_unit(const std::string& text) {
+  const std::string message = error_of(ErrorKind::input, [&] { read_trace(text); });
+  CHECK_THAT(message, Catch::Contains("--time-unit s, ms, us or ns"));
+  return message;
+}
+
+}  // namespace
+
+// Rows of public traces, their times counted by hand.
+TEST_CASE("the unit of a trace's times is known by its keys and its contents, whatever the file is called") {
+  // Bailian's are seconds, with the same keys as Mooncake's milliseconds and two more.
+  const std::string lengths = "\"input_length\": 521, \"output_length\": 132, \"hash_ids\": [1]}\n";
+  const auto bailian = [&](const std::string& time) {
+    return "{\"chat_id\": 159, \"parent_chat_id\": -1, \"timestamp\": " + time + ", " + lengths;
+  };
+  const auto mooncake = [&](const std::string& time) { return "{\"timestamp\": " + time + ", " + lengths; };
+  CHECK(read_trace(bailian("61.114") + bailian("62.5") + bailian("121.114")) ==
+        ReadTrace{{0.0, 1386.0, 60'000.0}, {132, 132, 132}, "s"});
+  CHECK(read_trace(bailian("61") + bailian("121")).arrivals_ms == std::vector<double>{0.0, 60'000.0});
+  CHECK(read_trace(mooncake("27482") + mooncake("30535")) == ReadTrace{{0.0, 3053.0}, {132, 132}, "ms"});
+  CHECK_THAT(asked_for_unit(mooncake("61.114") + mooncake("62.5")), Catch::Contains("'timestamp' has fractions"));
+  CHECK(read_trace(mooncake("61.114") + mooncake("62.5"), "s").arrivals_ms == std::vector<double>{0.0, 1386.0});
+  // The same in a list, behind a byte order mark.
+  CHECK(read_trace("\xEF\xBB\xBF[\n" + bailian("1") + ", " + bailian("2.5") + "]") ==
+        ReadTrace{{0.0, 1500.0}, {132, 132}, "s"});
+
+  const std::string vidur = "arrived_at,num_prefill_tokens,num_decode_tokens\n0.5,10,3\n2,11,4\n";
+  CHECK(read_trace(vidur) == ReadTrace{{0.0, 1500.0}, {3, 4}, "s"});
+  const std::string splitwise =
+      "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_size\n"
+      "0,2,0,0.0,1,10,3\n1,2,0,0.25,1,11,4\n";
+  CHECK(read_trace(splitwise) == ReadTrace{{0.0, 250.0}, {3, 4}, "s"});
+  // Names say it, and counts since 1970.
+  CHECK(read_trace("arrival_ms,prompt_len,output_len\n10,1,2\n25,1,2\n") == ReadTrace{{0.0, 15.0}, {2, 2}, "ms"});
+  CHECK(read_trace("timestamp_us,prompt_len,output_len\n10,1,2\n2500010,1,2\n").arrivals_ms[1] == 2500.0);
+  for (const auto& [zeros, unit] : {std::pair("", "s"), {"000", "ms"}, {"000000", "us"}, {"000000000", "ns"}})
+    CHECK(read_trace(std::string("timestamp,input_length,output_length\n1715299200") + zeros + ",1,2\n1715299201" +
+                     zeros + ",1,2\n") == ReadTrace{{0.0, 1000.0}, {2, 2}, unit});
+}
+
+TEST_CASE("a trace whose times could mean anything, or nothing that a server sees, is asked about") {
+  const std::string head = "timestamp,input_length,output_length\n";
+  CHECK_THAT(asked_for_unit(head + "5,1,2\n45,1,2\n"), Catch::Contains("'timestamp' does not say what it counts"));
+  CHECK(read_trace(head + "5,1,2\n45,1,2\n", "ms").arrivals_ms[1] == 40.0);
+  const auto burst = [](const std::string& a, const std::string& b) {
+    return "Timestamp,Request tokens,Response tokens\n" + a + ",1,2\n" + b + ",1,2\n";
+  };
+  CHECK_THAT(asked_for_unit(burst("0", "5000000")), Catch::Contains("requests come 57.9 days after one another"));
+  CHECK_THAT(asked_for_unit(burst("0", "0.0005")), Catch::Contains("2000 requests come a second"));
+  CHECK(read_trace(burst("0", "5000000"), "ms").arrivals_ms[1] == 5e6);
+  CHECK(read_trace(burst("0", "0.0005"), "s").arrivals_ms[1] == 0.5);
+  CHECK(read_trace(burst("0", "0")).arrivals_ms[1] == 0.0);  // a batch
+}
+
+TEST_CASE("dates with zones are times of one clock") {
+  const auto csv = [](const std::vector<std::string>& dates) {
+    std::string text = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
+    for (const std::string& date : dates) text += date + ",2162,5\n";
+    return text;
+  };
+  CHECK(read_trace(csv({"2024-05-10 00:00:00.009930+00:00", "2024-05-10 00:00:00.017335+00:00",
+                        "2024-05-10 00:00:00.062200+00:00"})) == ReadTrace{{0.0, 7.405, 52.27}, {5, 5, 5}, "dates"});
+  // One second apart each, over zones and the end of a leap day.
+  CHECK(read_trace(csv({"2024-02-29T23:59:59Z", "2024-03-01 01:00:00+01:00", "2024-02-29 16:00:01-0800",
+                        "2024-03-01 05:30:02 +05:30", "2024-03-01 00:00:03", "2024-03-01 00:00:04 UTC"}))
+            .arrivals_ms == std::vector<double>{0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0});
+  CHECK(read_trace("{\"timestamp\": \"2024-03-01T00:00:00.5Z\", \"input_tokens\": 1, \"output_tokens\": 2}\n"
+                   "{\"timestamp\": \"2024-03-01T00:00:01Z\", \"input_tokens\": 1, \"output_tokens\": 2}\n") ==
+        ReadTrace{{0.0, 500.0}, {2, 2}, "dates"});
+  CHECK(read_trace("\"TIMESTAMP\",\"ContextTokens\",\"GeneratedTokens\"\n\"2024-03-01 00:00:00\",\"1\",\"2\"\n").unit ==
+        "dates");
+}
+
+TEST_CASE("requests that failed are counted and left out") {
+  const std::string head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n";
+  CHECK(read_trace(head + "5,ChatGPT,472,18,490,log\n45,ChatGPT,1087,230,1317,log\n118,GPT-4,417,0,417,log\n"
+                          "130,GPT-4,417,276,693,log\n") ==
+        ReadTrace{{0.0, 40'000.0, 125'000.0}, {18, 230, 276}, "s", 1});
+  // The first of all, and one without a prompt either.
+  CHECK(read_trace(head + "5,m,1,0,1,l\n7,m,0,0,0,l\n9,m,1,2,3,l\n10,m,1,2,3,l\n") ==
+        ReadTrace{{0.0, 1000.0}, {2, 2}, "s", 2});
+  const auto nothing = [&] { read_trace(head + "5,m,1,0,1,l\n"); };
+  CHECK_THAT(error_of(ErrorKind::input, nothing), Catch::Contains("no request with output tokens"));
+}
+
+TEST_CASE("later turns of a session come a delay after the end of the turn before") {
+  const TemporaryFolder folder;
+  const auto turn = [](const std::string& session, const std::string& time, int output) {
+    return "{\"session_id\": \"" + session + "\", " + time +
+           ", \"input_length\": 10, \"output_length\": " + std::to_string(output) + "}\n";
+  };
+  const std::string path = folder.file("turns");
+  write_whole_file(path, turn("a", "\"timestamp\": 1000", 1) + turn("b", "\"timestamp\": 1500.5", 2) +
+                             turn("a", "\"delay\": 250", 3) + turn("b", "\"delay_s\": 2", 0) +
+                             turn("a", "\"delay\": 0", 4) + turn("b", "\"delay_s\": 3", 5));
+  const ArrivalTrace trace = read_arrivals_file(path);
+  CHECK(trace.unit == "ms");
+  CHECK(trace.left_out == 1);
+  CHECK(trace.later_turns == 3);
+  CHECK(trace.seconds() == 0.5005);
+  REQUIRE(trace.requests.size() == 5);
+  const std::vector<std::pair<std::int64_t, std::int64_t>> expected{
+      {-1, 0}, {-1, 500'500'000}, {0, 250'000'000}, {2, 0}, {1, 3'000'000'000}};
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::pair(trace.requests[i].turn_before, trace.requests[i].arrival_ns) == expected[i]);
+
+  WorkloadOptions options;
+  options.num_requests = 9;
+  options.arrivals.kind = ArrivalKind::recorded;
+  options.arrivals.rate = 0.0;
+  options.prompt.kind = options.output.kind = LengthKind::recorded;
+  options.recorded = std::make_shared<const ArrivalTrace>(trace);
+  const Workload workload(options, 1);
+  // By the clock: requests 0 and 1, and in a second round, one mean gap later, 5 and 6.
+  Workload::Arrivals times(workload);
+  for (const auto& [request, ns] : {std::pair(0, 0), {1, 500'500'000}, {5, 1'001'000'000}, {6, 1'501'500'000}}) {
+    CHECK(times.request() == request);
+    CHECK(times.next_ns() == ns);
+  }
+  CHECK(workload.turn_after(0)->request == 2);
+  CHECK(workload.turn_after(0)->delay_ns == 250'000'000);
+  CHECK(workload.turn_after(5)->request == 7);
+  CHECK_FALSE(workload.turn_after(6));  // beyond the last request
+  CHECK_FALSE(workload.turn_after(3));
+  write_whole_file(path, turn("a", "\"delay\": 250", 3));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_arrivals_file(path); }),
+             Catch::Contains(":1: it has none of the keys arrival, timestamp"));
 }
 
 TEST_CASE("a recorded request of JSON lines that is none is refused by its line") {
@@ -182,9 +334,9 @@ TEST_CASE("a recorded request of JSON lines that is none is refused by its line"
   };
   CHECK(refusal("[1, 2, 3]\n") == ":2: it is no JSON object; expected one a line");
   CHECK(refusal(line("1", "2", "3") + line("1", "\"x\"", "3")) == ":3: prompt_len is \"x\"; expected a number");
-  CHECK(
-      refusal("{\"arrival_s\": 1, \"prompt_len\": 2}\n") ==
-      ":2: it has none of the keys output_len, output_length, GeneratedTokens, Response tokens; expected one of them");
+  CHECK(refusal("{\"arrival_s\": 1, \"prompt_len\": 2}\n") ==
+        ":2: it has none of the keys output_len, output_length, GeneratedTokens, Response tokens, output_tokens, "
+        "completion_tokens, token_size, num_decode_tokens; expected one of them");
   CHECK(refusal(line("4.1e9", "2", "3")) == ":2: the arrival is at 4100000000.0 s; expected seconds from -4e9 to 4e9");
   CHECK(refusal(line("1", "0", "3")) == ":2: the prompt has 0.0 tokens; expected a whole number from 1");
   CHECK(refusal(line("1", "2", "1.5")) == ":2: the output has 1.5 tokens; expected a whole number from 1");
@@ -203,15 +355,18 @@ TEST_CASE("a recorded request that is none is refused by its line") {
   };
   const std::string head = "arrival_s,prompt_len,output_len\n";
   CHECK(refusal("arrival_s,prompt_len\n1,2\n") ==
-        ":1: it has no column of output_len, output_length, GeneratedTokens, Response tokens; expected one of them");
+        ":1: it has no column of output_len, output_length, GeneratedTokens, Response tokens, output_tokens, "
+        "completion_tokens, token_size, num_decode_tokens; expected one of them");
   CHECK(refusal(head + "1,2,3\n1,2\n") == ":3: it has 2 fields; expected 3, as in the header");
   CHECK(refusal(head + "1,x,3\n") == ":2: the prompt length is 'x'; expected a number");
   CHECK(refusal(head + "1,x\x1b\ty,3\n") == ":2: the prompt length is 'x\uFFFD\uFFFDy'; expected a number");
   CHECK(refusal(head + "1e300,1,3\n") == ":2: the arrival is at 1e+300 s; expected seconds from -4e9 to 4e9");
   CHECK(refusal(head + "9999-11-16 18:15:46.68,1,3\n") ==
         ":2: the arrival is '9999-11-16 18:15:46.68'; expected a number");
-  for (const std::string date : {"2023-11-16 18: 5:46", "2023-11--6 18:15:46", "2023-11-00 18:15:46",
-                                 "2023-11-32 18:15:46", "2023-11-16 24:15:46", "2023-11-16 18:60:46"})
+  for (const std::string date :
+       {"2023-02-29 18:15:46", "2023-11-16 18:15:46+1", "2023-11-16 18:15:46 CET", "2023-11-16 18:15:46+15:00",
+        "2023-11-16 18: 5:46", "2023-11--6 18:15:46", "2023-11-00 18:15:46", "2023-11-32 18:15:46",
+        "2023-11-16 24:15:46", "2023-11-16 18:60:46"})
     CHECK(refusal(head + date + ",1,3\n") == ":2: the arrival is '" + date + "'; expected a number");
   CHECK(refusal(head + "1,0,3\n") == ":2: the prompt has 0.0 tokens; expected a whole number from 1");
   CHECK(refusal(head + "2,1,3\n1,1,3\n") ==
@@ -220,8 +375,8 @@ TEST_CASE("a recorded request that is none is refused by its line") {
 }
 
 TEST_CASE("a recorded workload is replayed in order, begins again, and can be sped up") {
-  auto rows = std::make_shared<std::vector<RecordedArrival>>();
-  *rows = {{0, 10, 1}, {1'000'000'000, 20, 2}, {3'000'000'000, 30, 3}};
+  auto rows = std::make_shared<ArrivalTrace>();
+  rows->requests = {{0, 10, 1}, {1'000'000'000, 20, 2}, {3'000'000'000, 30, 3}};
   WorkloadOptions options;
   options.arrivals.kind = ArrivalKind::recorded;
   options.arrivals.rate = 0.0;
@@ -288,8 +443,8 @@ TEST_CASE("a request that arrives beyond the simulated time is refused by its nu
   }
   WorkloadOptions recorded;
   recorded.arrivals = {.kind = ArrivalKind::recorded, .rate = 0.0};
-  recorded.recorded = std::make_shared<const std::vector<RecordedArrival>>(
-      std::vector<RecordedArrival>{{0, 1, 1}, {1'000'000'000'000'000'000, 1, 1}});
+  recorded.recorded =
+      std::make_shared<const ArrivalTrace>(ArrivalTrace{{{0, 1, 1}, {1'000'000'000'000'000'000, 1, 1}}, "s"});
   CHECK(arrivals_before_refusal(recorded) == 5);  // at 0, 1e9, 2e9, 3e9 and 4e9 s
   recorded.arrivals.rate = 1e-9;
   CHECK(arrivals_before_refusal(recorded) == 5);
