@@ -114,7 +114,7 @@ void add_dash(Options& options, ProgramContext& context) {
   });
   options.json(arguments->json);
   options.examples(
-      {"", "--panel lab", "--lesson rejection --screenshot rejection.png", "result.json --screenshot result.png"});
+      {"", "--panel distribution_lab", "--lesson rejection --screenshot rejection.png", "result.json --screenshot result.png"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -167,7 +167,8 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
               << options.instances << " pairs of models; distributions are compared as fractions\n"
               << (has_half ? "d2t: twice as many tokens, of which V can be drafted\n" : "")
               << "verifier                    claim     distribution     K    outcomes  accepted  oracles     floats   "
-                 "   time\n";
+                 "   time\n"
+              << std::flush;
   }
   Progress progress("proving", cases.size(), "verifiers");
   bool all_as_claimed = true;
@@ -176,6 +177,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     all_as_claimed = all_as_claimed && result.as_claimed();
     progress.advance();
     if (!arguments.json) print_row(result);
+    std::cout << std::flush;  // minutes of proofs stay where it is interrupted
     proofs.push_back(json_of(result));
     if (result.counterexample && !result.counterexample->failure)
       counterexamples.push_back(counterexample_table(result));

@@ -224,3 +224,12 @@ TEST_CASE("soak tells its verdict and its rate") {
   CHECK(document.at("tests").size() == 3);
   check_refused({"soak", "--models", "odd"}, {"--models is 'odd'; expected"});
 }
+
+TEST_CASE("the proofs of a prove that is interrupted are in its file") {
+  const TemporaryFolder folder;
+  const std::string script =
+      "\"$0\" prove --threads 1 --instances 5 > \"$1\" & prove=$!\n"
+      "for i in $(seq 300); do [ $(grep -c ' ms$' \"$1\") -gt 0 ] && break; sleep 0.1; done\n"
+      "kill $prove && echo interrupted; wait $prove; [ $(grep -c ' ms$' \"$1\") -gt 0 ] && echo proofs\n";
+  CHECK(run_command({"sh", "-c", script, DRAFTPROOF_PROGRAM, folder.file("proofs")}).out == "interrupted\nproofs\n");
+}
