@@ -11,10 +11,17 @@
 namespace draftproof {
 namespace {
 
+struct RecordedInput {
+  struct stat status;
+  std::string sha256;
+};
+
 struct InputsRead {
   std::mutex mutex;
   bool protect = false;
+  bool record = false;
   std::set<std::pair<dev_t, ino_t>> files;
+  std::map<std::string, RecordedInput> recorded;
 };
 
 InputsRead& inputs_read() {
@@ -23,6 +30,16 @@ InputsRead& inputs_read() {
 }
 
 thread_local ContentsRead* innermost = nullptr;
+
+bool is_to_be_recorded(const std::string& path) {
+  const std::lock_guard lock(inputs_read().mutex);
+  return inputs_read().record && !inputs_read().recorded.contains(path);
+}
+
+void record(const std::string& path, const struct stat& status, const std::string& sha256) {
+  const std::lock_guard lock(inputs_read().mutex);
+  if (inputs_read().record) inputs_read().recorded.try_emplace(path, status, sha256);
+}
 
 bool same_version_of(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
@@ -60,15 +77,29 @@ std::string ContentsRead::sha256(const std::string& but_below) const {
 }
 
 void note_contents(const std::string& path, const struct stat& status, std::span<const std::byte> bytes) {
-  if (innermost == nullptr) return;
-  const ContentsRead::File* const known = innermost->find(path);
-  if (known != nullptr && same_version_of(known->status, status)) return;
+  const ContentsRead::File* const known = innermost == nullptr ? nullptr : innermost->find(path);
+  const bool is_noted = innermost == nullptr || (known != nullptr && same_version_of(known->status, status));
+  if (is_noted && !is_to_be_recorded(path)) return;
   std::string digest = sha256_hex(bytes);
+  record(path, status, digest);
+  if (is_noted) return;
   if (known == nullptr) {
     innermost->files_.push_back({path, status, std::move(digest)});
   } else if (known->sha256 != digest) {
     throw input_error(path, "has changed since this command first read it; expected a file that nobody is writing");
   }
+}
+
+void record_inputs() {
+  const std::lock_guard lock(inputs_read().mutex);
+  inputs_read().record = true;
+}
+
+std::map<std::string, std::string> inputs_recorded() {
+  const std::lock_guard lock(inputs_read().mutex);
+  std::map<std::string, std::string> inputs;
+  for (const auto& [path, input] : inputs_read().recorded) inputs.emplace(path, input.sha256);
+  return inputs;
 }
 
 void protect_inputs() {
@@ -86,6 +117,9 @@ void allow_replacing(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) return;
   const std::lock_guard lock(inputs_read().mutex);
   inputs_read().files.erase({status.st_dev, status.st_ino});
+  std::erase_if(inputs_read().recorded, [&](const auto& named) {
+    return named.second.status.st_dev == status.st_dev && named.second.status.st_ino == status.st_ino;
+  });
 }
 
 void require_not_read(const std::string& path) {

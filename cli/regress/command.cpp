@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/files/input_file.hpp"
 #include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "cli/regress/library.hpp"
@@ -124,6 +125,7 @@ void run_regress(const RegressOptions& options, ProgramContext& context) {
   }
   if (!options.library.file.empty()) {
     LibraryOptions library = options.library;
+    if (std::filesystem::is_regular_file(library.file)) const InputFile is_read(library.file);  // by the loader
     library.filter = options.filter;
     library.seed = options.seed;
     library.json = options.json;

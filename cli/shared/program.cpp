@@ -1,11 +1,14 @@
 // The program of a set of verbs: parses the command line and turns what the verb throws into exit codes. It is
 // started by draftproof (cli/main.cpp) with the arguments that draftproof got; main() is made by cli/CMakeLists.txt.
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.hpp"
@@ -27,6 +30,24 @@ void flush_standard_output() {
   if (!std::cout.flush()) throw input_error("standard output", "could not be written; is the disk full?");
 }
 
+// The file, named by whoever started this command (study), that takes what it has read: an object of digests by name.
+// Empty: nobody asks. Later programs that this one starts are not asked.
+std::string asked_for_inputs() {
+  const char* const file = std::getenv("DRAFTPROOF_INPUTS");
+  const std::string path = file == nullptr ? "" : file;
+  unsetenv("DRAFTPROOF_INPUTS");
+  if (!path.empty()) record_inputs();
+  return path;
+}
+
+void tell_inputs(const std::string& path) {
+  if (path.empty()) return;
+  using Json = nlohmann::json;
+  std::ofstream file(path, std::ios::binary);
+  file << Json(inputs_recorded()).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!file.flush()) throw input_error(path, "could not be written; is the disk full?");
+}
+
 // Throws Error.
 void parse_and_run(ProgramContext& context) {
   const std::string name = context.arguments.size() > 1 ? context.arguments[1] : "";
@@ -46,6 +67,7 @@ void parse_and_run(ProgramContext& context) {
 int run_verb(int argument_count, char** arguments) {
   clean_up_on_signals();
   protect_inputs();
+  const std::string inputs_file = asked_for_inputs();
   ProgramContext context;
   context.arguments.assign(arguments, arguments + argument_count);
   if (context.arguments.empty()) context.arguments.emplace_back();
@@ -53,6 +75,7 @@ int run_verb(int argument_count, char** arguments) {
 
   try {
     parse_and_run(context);
+    tell_inputs(inputs_file);
     return static_cast<int>(context.exit_code);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) return fail(ExitCode::internal, "internal error", error.what());

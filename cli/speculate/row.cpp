@@ -1,4 +1,5 @@
 // A row as JSON.
+#include "base/utc_now.hpp"
 #include "cli/shared/this_machine.hpp"
 #include "cli/speculate/measure.hpp"
 #include "cli/speculate/table.hpp"
@@ -39,6 +40,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
       {"draft_temperature", measured.ranks.has_candidates ? Json(configuration.draft_temperature()) : Json(nullptr)},
       {"batch", batch},
       {"inputs_sha256", text_or_null(measured.inputs_sha256)},
+      {"measured", utc_now()},
       {"prompts", measured.prompts},
       {"plain_tokens", measured.plain_tokens},
       {"tokens", counts.received_tokens},

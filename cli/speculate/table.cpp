@@ -1,8 +1,13 @@
 #include "cli/speculate/table.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <sstream>
 
+#include "base/csv_text.hpp"
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/files/input_file.hpp"
@@ -24,16 +29,9 @@ constexpr std::string_view kColumns =
     "sample_ms,step_ms,plain_ms,equal";
 constexpr std::string_view kListColumns = "acceptance_by_position,acceptance_by_rank";
 
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string csv_cell(const Json& value) {
   if (value.is_null()) return "";
-  return value.is_string() ? csv_text(value.get<std::string>()) : value.dump();
+  return value.is_string() ? csv_field(value.get<std::string>()) : value.dump();
 }
 
 std::string csv_list(const Json& list) {
@@ -156,6 +154,9 @@ SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
   std::error_code error;
   fs::create_directories(folder, error);
   if (error && !fs::is_directory(folder)) throw input_error(folder, "the folder cannot be made: " + error.message());
+  lock_ = Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock_.is_open() && ::flock(lock_.value(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw usage_error("--out", folder + " is being written by another process; expected another folder, or its end");
   require_writable({{"--out", json_path_}, {"--out", csv_path_}, {"--out", figure_path_}});
   if (!fs::exists(json_path_)) return;
   const Json table = read_table(json_path_);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/descriptor.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/speculate/options.hpp"
 
@@ -16,7 +17,7 @@ struct SpeculateRow;
 class SpeculateTable {
  public:
   // Rows that the folder of an earlier run holds are taken over. `settings`: what all rows of a table have in common.
-  // Errors at --out (usage): the folder's table has other settings; (input) its file is no table, or cannot be read;
+  // Errors at --out (usage): the folder's table has other settings, or another process writes it; (input) its file is no table, or cannot be read;
   // a file of the table could not be written, or is one that was read.
   SpeculateTable(const std::string& folder, const Json& settings);
 
@@ -40,6 +41,7 @@ class SpeculateTable {
   const Json& rows() const { return rows_; }
 
  private:
+  Descriptor lock_;  // of the folder: two that went on with one table would lose each other's rows
   std::string json_path_;
   std::string csv_path_;
   std::string figure_path_;

@@ -1,6 +1,8 @@
 #include "cli/study/study_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -60,6 +62,43 @@ StudyItems items_of(const TomlValue& side) {
   return items;
 }
 
+// Where a command says --out. Relative names are those of the run's own folder, and stay below it.
+std::optional<std::size_t> out_of(const std::vector<std::string>& arguments, const std::string& where) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const bool joined = arguments[i].starts_with("--out=");
+    if (!joined && (arguments[i] != "--out" || i + 1 == arguments.size())) continue;
+    const std::size_t at = joined ? i : i + 1;
+    const std::string path = joined ? arguments[at].substr(6) : arguments[at];
+    if (*std::filesystem::path(path).lexically_normal().begin() == "..")
+      throw input_error(where, "has --out " + in_quotes(path) +
+                                   ", which leads out of the run's own folder; expected a name below it, a whole path, "
+                                   "or no --out");
+    return at;
+  }
+  return std::nullopt;
+}
+
+// Error (input): two runs would write one file, or a run that of the comparisons.
+void require_files_of_their_own(const Study& study) {
+  std::map<std::string, std::string> writers;
+  if (!study.comparisons.empty()) writers["tables/comparisons"] = "the study, for its comparisons";
+  const auto claim = [&](const StudyRun& run, const std::string& file) {
+    const auto [other, is_new] = writers.try_emplace(file, "run " + in_quotes(run.name));
+    if (!is_new)
+      throw input_error(run.where, "run " + in_quotes(run.name) + " writes " + in_quotes(file) + ", and so does " +
+                                       other->second + "; expected another name or --out");
+  };
+  for (const StudyRun& run : study.runs) {
+    if (!run.rows.empty()) claim(run, "tables/" + run.name);
+    if (run.figure)
+      for (const FigureForm& form : kFigureForms) claim(run, "figures/" + run.name + form.suffix);
+    if (!run.out) continue;
+    const std::string& out = run.arguments[*run.out];
+    const std::filesystem::path path = out.substr(out.starts_with("--out=") ? 6 : 0);
+    if (path.is_absolute()) claim(run, (path / "").lexically_normal().string());
+  }
+}
+
 void add_runs(const TomlValue& entry, Study& study) {
   entry.allow_only({"name", "command", "over", "rows", "columns", "figure"});
   struct Named {
@@ -98,6 +137,7 @@ void add_runs(const TomlValue& entry, Study& study) {
                             "has " + argument + ", which a study sets itself; expected the command without it");
     if (run.arguments.empty() || run.arguments.front() == "study" || run.arguments.front() == "dash")
       throw input_error(entry.at("command").where(), "is no command of a study; expected a verb and its options");
+    run.out = out_of(run.arguments, entry.at("command").where());
     run.rows = entry.text_or("rows", "");
     run.columns = entry.texts_or_none("columns");
     if (run.rows.empty() != run.columns.empty())
@@ -131,6 +171,7 @@ Study read_study(const std::string& path) {
           throw input_error(entry.at(key).where(), "names the run " + in_quotes(*run) + ", which there is not");
       study.comparisons.push_back(comparison);
     }
+  require_files_of_their_own(study);
   return study;
 }
 

@@ -2,17 +2,28 @@
 // and comparisons of pairs. docs/studies.md describes it.
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace draftproof {
 
+// Files that a figure becomes: for a screen, and for one column and for two.
+struct FigureForm {
+  const char* suffix;
+  const char* width;
+};
+inline constexpr std::array<FigureForm, 5> kFigureForms{
+    {{".svg", "screen"}, {".pdf", "single"}, {"-double.pdf", "double"}, {".tex", "single"}, {"-double.tex", "double"}}};
+
 // One command of this program. Its document is what it prints with --json.
 struct StudyRun {
   std::string where;  // FILE:LINE, for messages
   std::string name;   // of its files
   std::vector<std::string> arguments;
+  std::optional<std::size_t> out;    // argument with the value of --out, where the command says one
   std::string rows;                  // JSON pointer to the list that is its table; empty: none
   std::vector<std::string> columns;  // keys of these rows, paths with slashes
   bool figure = false;               // the command takes --figure
@@ -41,8 +52,8 @@ struct Study {
   std::vector<StudyComparison> comparisons;
 };
 
-// Errors (input) at FILE:LINE: unknown keys, two runs of one name, a name that is no file name, a comparison of a run
-// that there is not, options that a study sets itself (--json, --table, --figure).
+// Errors (input) at FILE:LINE: unknown keys, two runs of one name, a name that is no file name, two runs that would write
+// one file, a comparison of a run that there is not, options that a study sets itself (--json, --table, --figure).
 Study read_study(const std::string& path);
 
 }  // namespace draftproof

@@ -1,5 +1,8 @@
 // The table of speculation with an n-gram model: what is counted, what is kept and what is refused. Times are nobody's
 // business here.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -13,7 +16,7 @@
 #include "engine/model/prompt_set.hpp"
 #include "sim/machine/machine_profile.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
@@ -486,4 +489,14 @@ TEST_CASE("the project's own prompts are ten of each kind of work, all different
 }
 
 }  // namespace
+TEST_CASE("a table that another process writes is left to it") {
+  const SmallTable table;
+  std::filesystem::create_directory(table.folder.file("out"));
+  const Descriptor held(::open(table.folder.file("out").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(::flock(held.value(), LOCK_EX) == 0);
+  testing::check_refused(table.command({"--drafters", "suffix", "-k", "2", "--temperatures", "0"}),
+                         {"--out: ", "is being written by another process"});
+  CHECK(std::filesystem::is_empty(table.folder.file("out")));
+}
+
 }  // namespace draftproof

@@ -1,9 +1,14 @@
 // `draftproof study` on commands of less than a second.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/files/descriptor.hpp"
+#include "tests/engine/tokenizer/tiny_tokenizer.hpp"
+#include "tests/engine/weights/tiny_llama.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
 
@@ -100,6 +105,171 @@ TEST_CASE("a study runs its commands once, compares pairs, and writes what a pap
   const ordered_json third = study.run();
   CHECK(third.at("runs")[0].at("was_there") == false);
   CHECK(third.at("runs")[2].at("was_there") == true);
+}
+
+TEST_CASE("a run is made again when anything that its command read is another, by content") {
+  const TemporaryFolder folder, model;
+  TinyLlama tiny;
+  tiny.vocab = 48;
+  tiny.write_folder(model, 2);
+  write_whole_file(model.file("tokenizer.json"), TinyTokenizer(48).json());
+  write_whole_file(folder.file("trace.csv"), "arrival_s,prompt_len,output_len\n0,10,20\n1,10,20\n");
+  write_whole_file(folder.file("s.toml"),
+                   "acceptance = \"constant:0.7\"\n[linear]\ntarget_ms = 6.0\nrow_us = 21.0\ndraft_pass_ms = 0.7\n"
+                   "[workload]\nrequests = 4\narrivals = { kind = \"recorded\", file = \"trace.csv\" }\n"
+                   "prompt = { kind = \"recorded\" }\noutput = { kind = \"recorded\" }\n"
+                   "[[policy]]\nname = \"off\"\nspeculation = \"off\"\n");
+  write_whole_file(folder.file("study.toml"),
+                   "title = \"t\"\n[[run]]\nname = \"served\"\ncommand = \"sim s.toml\"\n"
+                   "[[run]]\nname = \"model\"\ncommand = \"model " +
+                       model.path() + "\"\n");
+  const auto there = [&] {
+    const ordered_json document = json_of({"study", folder.file("study.toml"), "--out", folder.file("out")});
+    return std::pair<bool, bool>(document.at("runs")[0].at("was_there"), document.at("runs")[1].at("was_there"));
+  };
+  const auto document = [&](const std::string& name) {
+    return ordered_json::parse(read_whole_file(folder.file("out/runs/" + name + ".json")));
+  };
+  CHECK(there() == std::pair(false, false));
+  CHECK(there() == std::pair(true, true));
+  CHECK(document("served").at("trace").at("seconds") == 1.0);
+  // A file that the scenario names, which the command does not.
+  write_whole_file(folder.file("trace.csv"), "arrival_s,prompt_len,output_len\n0,10,20\n3,10,20\n");
+  CHECK(there() == std::pair(false, true));
+  CHECK(document("served").at("trace").at("seconds") == 3.0);
+  // New weights in a folder, of the same size; then a file more in it.
+  ++tiny.seed;
+  tiny.write_folder(model, 2);
+  CHECK(there() == std::pair(true, false));
+  CHECK(there() == std::pair(true, true));
+  write_whole_file(model.file("tokenizer.model.old"), "x");
+  CHECK(there() == std::pair(true, false));
+  // A document that somebody has changed is not the run's.
+  write_whole_file(folder.file("out/runs/model.json"), "{}");
+  CHECK(there() == std::pair(true, false));
+  CHECK(document("model").contains("model"));
+  const std::string reproduce = read_whole_file(folder.file("out/REPRODUCE.md"));
+  for (const std::string& input : {std::string("trace.csv "), model.file("part-0.safetensors ")})
+    CHECK(reproduce.find("* input: ") < reproduce.find(input));
+  CHECK(reproduce.find("presets") == std::string::npos);
+}
+
+TEST_CASE("each run writes into a folder of its own, and a new study measures anew") {
+  const SmallStudy study;
+  const std::string command =
+      "speculate --model ngram:3 --prompts prompts.jsonl --drafters suffix --temperatures 0 --max-tokens 24";
+  write_whole_file(study.path, "title = \"t\"\n[[run]]\nname = \"two\"\ncommand = \"" + command + " -k 2\"\n" +
+                                   "[[run]]\nname = \"four\"\ncommand = \"" + command + " -k 4\"\n" +
+                                   "[[run]]\nname = \"said\"\ncommand = \"" + command + " -k 4 --out here/too\"\n" +
+                                   "[[compare]]\ntitle = \"c\"\na = \"four:/rows/*/requests\"\n"
+                                   "b = \"two:/rows/*/requests\"\nquantity = \"tokens\"\nper = \"steps\"\n");
+  const ordered_json document = study.run();
+  CHECK(document.at("comparisons")[0].at("pairs") == 4);  // as many as there are prompts
+  for (const char* const file : {"two", "four", "said/here/too"})
+    CHECK(fs::is_regular_file(study.out + "/files/" + file + "/result.json"));
+  CHECK(study.folder.file_names().size() == 3);  // out, prompts.jsonl, study.toml: nothing beside the study
+  const auto table = ordered_json::parse(read_whole_file(study.out + "/files/two/result.json"));
+  CHECK(table.at("rows")[0].at("measured").get<std::string>().ends_with(" UTC"));
+  CHECK(document.at("runs")[0].at("measured").get<std::string>().ends_with(" UTC"));
+  // What is measured again begins with nothing.
+  fs::remove(study.out + "/runs/two.json");
+  write_whole_file(study.out + "/files/two/old", "");
+  study.run();
+  CHECK_FALSE(fs::exists(study.out + "/files/two/old"));
+}
+
+TEST_CASE("runs that would write one file are refused before the first of them") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& words) {
+    write_whole_file(folder.file("study.toml"), "title = \"t\"\n" + text);
+    check_refused({"study", folder.file("study.toml"), "--out", folder.file("out")}, words);
+    CHECK_FALSE(fs::exists(folder.file("out")));
+  };
+  const auto run_of = [](const std::string& name, const std::string& rest) {
+    return "[[run]]\nname = \"" + name + "\"\ncommand = \"prove --verifier typical --vocab 2 -k 1\"\n" + rest;
+  };
+  refused(run_of("a", "figure = true\n") + run_of("a-double", "figure = true\n"),
+          {"run 'a-double' writes 'figures/a-double.pdf', and so does run 'a'"});
+  refused(run_of("comparisons", "rows = \"/proofs\"\ncolumns = [\"vocab\"]\n") +
+              "[[compare]]\ntitle = \"c\"\na = \"comparisons:/proofs\"\nb = \"comparisons:/proofs\"\nquantity = "
+              "\"vocab\"\n",
+          {"run 'comparisons' writes 'tables/comparisons'", "the study, for its comparisons"});
+  const std::string out = "\"\ncommand = \"speculate --out /tmp/x\"\n";
+  refused("[[run]]\nname = \"a" + out + "[[run]]\nname = \"b" + out, {"run 'b' writes '/tmp/x", "run 'a'"});
+  refused("[[run]]\nname = \"a\"\ncommand = \"speculate --out=../x\"\n", {"leads out of the run's own folder"});
+}
+
+TEST_CASE("one process writes into the folder of a study, and its commands end with it") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("study.toml"), "title = \"t\"\n[[run]]\nname = \"long\"\ncommand = \"sim " +
+                                                  std::string(DRAFTPROOF_SOURCE_DIR) +
+                                                  "/experiments/scenarios/million.toml --replications 1000\"\n");
+  const std::vector<std::string> command{"study", folder.file("study.toml"), "--out", folder.file("out")};
+  // Starts it, waits for its command, and kills it once a second one has been refused. Prints what the second one says.
+  const std::string script =
+      "\"$0\" study \"$1\" --out \"$2\" >/dev/null 2>&1 & study=$!\n"
+      "children() { cat /proc/[0-9]*/stat 2>/dev/null | sed -n \"s/^\\([0-9]*\\) (.*) [RSD] $1 .*/\\1/p\"; }\n"
+      "for i in $(seq 100); do child=$(children $study); [ -n \"$child\" ] && break; sleep 0.1; done\n"
+      "\"$0\" study \"$1\" --out \"$2\" 2>&1; echo \"code $?\"\n"
+      "\"$0\" study \"$1\" --out \"$2\" --part 0/2 2>&1; echo \"code $?\"\n"
+      "kill -9 $study\n"
+      "for i in $(seq 100); do kill -0 $child 2>/dev/null || break; sleep 0.1; done\n"
+      "[ -n \"$child\" ] && ! kill -0 $child 2>/dev/null && echo 'the child ended'\n";
+  const ProgramResult result =
+      run_command({"sh", "-c", script, DRAFTPROOF_PROGRAM, folder.file("study.toml"), folder.file("out")});
+  INFO(result.out << result.err);
+  const std::string refusal = "draftproof: error: --out: '" + fs::canonical(folder.file("out")).string() +
+                              "' is being written by another study; expected another folder, or its end\ncode 2\n";
+  CHECK(result.out == refusal + refusal + "the child ended\n");
+
+  // Of a killed study nothing is in the way, and nothing is left.
+  write_whole_file(folder.file("study.toml"),
+                   "title = \"t\"\n[[run]]\nname = \"long\"\ncommand = \"prove --verifier typical --vocab 2 -k 1\"\n");
+  json_of(command);
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.file("out/runs")))
+    names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  CHECK(names == std::vector<std::string>{"long.json", "long.key"});
+
+  // Parts go side by side, but a run is one process's.
+  const Descriptor held(::open(folder.file("out/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_start = 1;  // all but the folder's own byte
+  REQUIRE(::fcntl(held.value(), F_OFD_SETLK, &lock) == 0);
+  check_refused({"study", folder.file("study.toml"), "--out", folder.file("out"), "--part", "0/1"},
+                {"the run 'long' is being done by another process"});
+}
+
+TEST_CASE("a study is checked before its first run, and begun with a file that passes") {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("first.toml"), out = folder.file("out");
+  CHECK(json_of({"study", file, "--init"}).at("file") == file);
+  check_refused({"study", file, "--init"}, {"--init", "is there; expected the name of a new file"});
+  const ordered_json checked = json_of({"study", file, "--check"});
+  REQUIRE(checked.at("runs").size() == 2);
+  CHECK(checked.at("runs")[0].at("was_there") == false);
+  CHECK(folder.file_names() == std::vector<std::string>{"first.toml"});
+  CHECK(json_of({"study", file, "--out", out}).at("comparisons")[0].at("pairs").get<int>() > 30);
+  CHECK(json_of({"study", file, "--out", out, "--check"}).at("runs")[0].at("was_there") == true);
+
+  const std::string good = read_whole_file(file);
+  const auto refused = [&](const std::string& from, const std::string& to, const std::vector<std::string>& words) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write_whole_file(file, text);
+    check_refused({"study", file, "--check", "--out", out}, words);
+    const ProgramResult run = run_draftproof({"study", file, "--out", folder.file("new")});
+    CHECK(run.exit_code == 2);
+    for (const std::string& word : words) CHECK_THAT(run.err, Catch::Contains(word));
+  };
+  refused("--instances 5", "--instnaces 5", {"first.toml:5: run[0].name", "--instnaces"});
+  refused("command = \"prove", "command = \"porve", {"'porve' is not a subcommand", "did you mean 'prove'?"});
+  CHECK_FALSE(fs::exists(folder.file("new/runs/k1.json")));  // before the first run
+  refused("quantity = \"mean_accepted\"", "quantity = \"accepted\"",
+          {"item 0 of k", ":/proofs has no number 'accepted'; it has instances, ", "mean_accepted"});
+  refused("a = \"k2:/proofs", "a = \"k2:/prof", {"'/prof' is no list of the run's document; it has /proofs, "});
 }
 
 TEST_CASE("parts of a study, as several machines run them, are the study") {
