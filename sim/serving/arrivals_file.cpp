@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
-#include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
@@ -389,8 +389,8 @@ double ArrivalTrace::seconds() const {
 }
 
 ArrivalTrace read_arrivals_file(const std::string& path, const std::string& unit) {
-  const InputFile file(path, kTraceBytesMax);
-  std::string_view text = file.text();
+  const std::string whole = read_text(path, kTraceBytesMax);
+  std::string_view text = whole;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   const char first = begin == std::string_view::npos ? '\0' : text[begin];
