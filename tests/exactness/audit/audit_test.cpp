@@ -259,7 +259,7 @@ TEST_CASE("no result of an audit depends on the number of threads") {
 }
 
 TEST_CASE("an empty file of steps is too few and no crash") {
-  const Audit audit = audit_steps(StepSample{{}, {0}, {}, {}, {}, {}, {}, {}}, {});
+  const Audit audit = audit_steps(StepSample{{}, {0}, {}, {}, {}, {}, {}, {}, {}, {}}, {});
   CHECK(audit.verdict == AuditVerdict::inconclusive);
   CHECK(audit.tests.empty());
 }
