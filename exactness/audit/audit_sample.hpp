@@ -86,7 +86,7 @@ struct StepSample {
   MalformedOutputs malformed;                       // requests that are not among these
   std::shared_ptr<const void> keeps;                // what the requests refer to
   Convention convention = Convention::draftproof;   // by which recorded coins fall
-  std::string verifier;                             // as the metadata of the file call it, or empty
+  std::string verifier = {};                        // as the metadata of the file call it, or empty
 
   std::span<const Token> emitted(std::size_t request) const {
     return std::span(tokens).subspan(begins[request], begins[request + 1] - begins[request]);

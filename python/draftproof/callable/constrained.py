@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .drive import CallFailure, Driver, Params, numbers_of, tokens_of
+from .drive import Driver, Params, numbers_of, tokens_of
 from .evidence import Rows
 from .grammars import DEAD, Grammar, Matcher, choices, evens, letters, loop
 from .sample_cases import SampleCase, params_of
