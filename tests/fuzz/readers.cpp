@@ -401,7 +401,18 @@ std::vector<std::string> server_logs() {
       "[2026-11-20] server_args=ServerArgs(model_path='Qwen/Qwen3-8B', quantization=None, tp_size=4, "
       "speculative_algorithm='EAGLE3', speculative_draft_model_path='c', speculative_num_steps=3, "
       "speculative_eagle_topk=1, speculative_num_draft_tokens=4)\n"
-      "[TP0] Decode batch. #running-req: 8, #token: 5371, accept len: 2.50, gen throughput (token/s): 612.3\n"};
+      "[TP0] Decode batch. #running-req: 8, #token: 5371, accept len: 2.50, gen throughput (token/s): 612.3\n",
+      "server_args={'model_path': 'm', 'extra': {'tp_size': 99}, 'tp_size': 8, 'dp_size': 4, 'enable_dp_attention': "
+      "True, 'quantization': 'modelopt_fp4', 'kv_cache_dtype': 'fp8_e4m3', 'speculative_algorithm': 'DFLASH', "
+      "'speculative_num_steps': 1, 'speculative_num_draft_tokens': 16}\n"
+      "[DP0 TP0] Load weight end. type=M, quant=fp8, mem usage=9.0 GB.\n"
+      "[DP0 TP0] Decode batch, #running-req: 8, accept len: 2.50, gen throughput (token/s): 612.3, #queue-req: 0\n"
+      "[DP1 TP2] Decode batch, #running-req: 4, accept len: 2.10, gen throughput (token/s): 312.3, #queue-req: 0\n",
+      "> INFO 10:00:10 Engine 001: Avg prompt throughput: 0.0 tokens/s, Avg generation\n"
+      "> throughput: 400.0 tokens/s, Running: 4 reqs\n"
+      "| 10:00:10 | `SpecDecoding metrics: Mean acceptance length: 2.18, Current speculative depth: 1, Accepted\n"
+      "throughput: 118.00 tokens/s, Drafted throughput: 220.00 tokens/s, Accepted: 1180 tokens, Drafted: 2200 tokens,\n"
+      "Per-position acceptance rate: 0.700, 0.300, 0.180, Avg Draft acceptance rate: 53.6%` |\n"};
 }
 
 std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
