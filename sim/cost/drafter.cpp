@@ -98,7 +98,7 @@ DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) 
     drafter.shape = target;
     drafter.shape.layers *= preset.target_share;
     drafter.shape.expert_layers *= preset.target_share;
-    drafter.shape.kv_layers *= preset.target_share;
+    for (CacheLayers& cache : drafter.shape.cache) cache.layers *= preset.target_share;
     drafter.shape.body_parameters *= preset.target_share;
     return drafter;
   }
@@ -113,8 +113,10 @@ DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) 
   shape.head_dim = target.head_dim;
   shape.vocab = preset.vocab > 0.0 ? std::min(preset.vocab, target.vocab) : target.vocab;
   shape.tied = true;  // the embedding is the target's
-  shape.kv_layers = preset.layers;
-  shape.kv_values = target.kv_values;
+  if (preset.layers > 0.0) {
+    shape.cache = {target.full_layer()};
+    shape.cache.front().layers = preset.layers;
+  }
   drafter.level_parameters = preset.level_rank * shape.vocab;
   shape.head_parameters = preset.heads * target.width * shape.vocab;
   shape.body_parameters = (preset.input_squares + preset.heads * preset.head_squares) * square;

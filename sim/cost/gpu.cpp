@@ -80,6 +80,7 @@ Precision precision_of(const std::string& text) {
   if (const auto format = format_in(lower)) {
     precision.weight_bytes = format->bytes;
     precision.compute_bits = format->compute_bits;
+    precision.weights = format->name;
     if (format->bytes >= 4.0) precision.head_bytes = precision.kv_bytes = 4.0;
   }
   if (has(cache, {"8"})) precision.kv_bytes = 1.0;
@@ -100,8 +101,9 @@ Precision stated_precision(const std::string& text, const std::string& where) {
 
 std::string name_of(const Precision& precision) {
   const double bytes = precision.weight_bytes;
-  std::string weights = bytes >= 4.0 ? "32-bit" : bytes >= 2.0 ? "16-bit" : bytes >= 1.0 ? "8-bit" : "4-bit";
-  if (bytes < 2.0 && precision.compute_bits <= 8.0) weights = precision.compute_bits <= 4.0 ? "fp4" : "fp8";
+  std::string weights = precision.weights;
+  if (weights.empty()) weights = bytes >= 4.0 ? "32-bit" : bytes >= 2.0 ? "16-bit" : bytes >= 1.0 ? "8-bit" : "4-bit";
+  if (!precision.experts.empty() && precision.experts != weights) weights = precision.experts + " experts, " + weights;
   const auto kv_bits = static_cast<int>(8.0 * precision.kv_bytes);
   return weights + " weights" + (kv_bits >= 16 ? std::string() : ", " + std::to_string(kv_bits) + "-bit KV");
 }

@@ -33,9 +33,20 @@ struct Precision {
   double head_bytes = 2.0;     // of the matrix over the vocabulary, which quantisers leave as it is
   double kv_bytes = 2.0;       // of one cached number
   double compute_bits = 16.0;  // of the multiplication: weights of 4 bits that are unpacked multiply in 16
+  // Of routed experts; 0: as the other weights.
+  double expert_bytes = 0.0;
+  double expert_compute_bits = 0.0;
+  std::string weights, experts;  // formats' names; empty: by the bytes
 
-  double flops(const Gpu& gpu) const {
-    return compute_bits <= 4.0 ? gpu.fp4_flops : compute_bits <= 8.0 ? gpu.fp8_flops : gpu.bf16_flops;
+  double bytes_of_expert() const { return expert_bytes > 0.0 ? expert_bytes : weight_bytes; }
+  double flops(const Gpu& gpu) const { return flops_of(compute_bits, gpu); }
+  double expert_flops(const Gpu& gpu) const {
+    return flops_of(expert_compute_bits > 0.0 ? expert_compute_bits : compute_bits, gpu);
+  }
+
+ private:
+  static double flops_of(double bits, const Gpu& gpu) {
+    return bits <= 4.0 ? gpu.fp4_flops : bits <= 8.0 ? gpu.fp8_flops : gpu.bf16_flops;
   }
 };
 

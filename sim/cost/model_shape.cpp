@@ -1,140 +1,248 @@
 #include "sim/cost/model_shape.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
-#include "base/strict_number.hpp"
+#include "sim/cost/config_keys.hpp"
+#include "sim/cost/model_layers.hpp"
 #include "sim/cost/presets.hpp"
+#include "sim/cost/quantization.hpp"
 
 namespace draftproof {
 namespace {
 
-// The figures by which files describe a model, before its parameters are counted from them.
+using Json = nlohmann::json;
 
-struct ModelFields {
-  std::string name;
-  std::string source;
-  double layers = 0.0;
-  double width = 0.0;
-  double heads = 0.0;
-  double kv_heads = 0.0;
-  double head_dim = 0.0;
-  double ffn = 0.0;   // of layers without experts
-  bool gated = true;  // three matrices in a feed-forward, not two
-  double vocab = 0.0;
-  bool tied = false;
-  double experts = 0.0;
-  double experts_per_token = 0.0;
-  double expert_ffn = 0.0;
-  double shared_ffn = 0.0;
-  double expert_layers = -1.0;  // -1: all, if there are experts
-  double kv_layers = -1.0;      // -1: all
-  double kv_values = -1.0;      // -1: keys and values of all KV heads
-  double state_values = 0.0;
-  double native_bits = 16.0;
-  double parameters = 0.0;  // of everything, where the figures above do not give them (latent attention, hybrids)
+constexpr std::size_t kBytesMost = 64u << 20;  // quantisers list every matrix of every expert
+
+// --- precision ------------------------------------------------------------------------------------------------------
+
+// Bytes of many matrices, and the format of most of them.
+class FormatSum {
+ public:
+  void add(const WeightFormat& format, double parameters) {
+    bytes_ += parameters * format.bytes;
+    all_ += parameters;
+    Share& share = shares_[format.name];
+    share.parameters += parameters;
+    share.compute_bits = format.compute_bits;
+  }
+  double bytes() const { return all_ > 0.0 ? bytes_ / all_ : 2.0; }
+  double compute_bits() const { return most().second.compute_bits; }
+  std::string name() const { return most().first; }
+  bool empty() const { return all_ <= 0.0; }
+
+ private:
+  struct Share {
+    double parameters = 0.0, compute_bits = 16.0;
+  };
+  std::pair<std::string, Share> most() const {
+    const auto at = std::ranges::max_element(
+        shares_, [](const auto& a, const auto& b) { return a.second.parameters < b.second.parameters; });
+    if (at == shares_.end()) return {"16-bit", {}};
+    return {at->first, at->second};
+  }
+
+  double bytes_ = 0.0, all_ = 0.0;
+  std::map<std::string, Share> shares_;
 };
 
-void require(bool holds, const std::string& where, const std::string& what_is_wrong) {
-  if (!holds) throw input_error(where, what_is_wrong);
-}
+using Leaves = std::initializer_list<const char*>;
 
-std::string text_of(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-// Counts the parameters. Input error at `where` if the figures contradict one another.
-ModelShape shape_of(const ModelFields& f, const std::string& where) {
-  const bool moe = f.experts > 0.0;
-  require(f.kv_heads <= f.heads, where,
-          "kv_heads is " + text_of(f.kv_heads) + "; expected at most the number of heads, " + text_of(f.heads));
-  require(!moe || (f.experts_per_token >= 1.0 && f.experts_per_token <= f.experts), where,
-          "experts_per_token is " + text_of(f.experts_per_token) + "; expected 1 .. " + text_of(f.experts) +
-              ", the experts");
-  require(!moe || f.expert_ffn > 0.0, where, "it has experts but no expert_ffn, the width of one");
-  const double expert_layers = !moe ? 0.0 : f.expert_layers < 0.0 ? f.layers : f.expert_layers;
-  require(expert_layers <= f.layers, where,
-          "expert_layers is " + text_of(expert_layers) + "; expected at most the layers, " + text_of(f.layers));
-  require(f.ffn > 0.0 || expert_layers == f.layers, where, "it has no ffn, the width of the feed-forward layers");
-
-  ModelShape shape;
-  shape.name = f.name;
-  shape.source = f.source;
-  shape.layers = f.layers;
-  shape.width = f.width;
-  shape.heads = f.heads;
-  shape.kv_heads = f.kv_heads;
-  shape.head_dim = f.head_dim;
-  shape.vocab = f.vocab;
-  shape.tied = f.tied;
-  shape.native_bits = f.native_bits;
-  shape.experts = f.experts;
-  shape.experts_per_token = moe ? f.experts_per_token : 0.0;
-  shape.expert_layers = expert_layers;
-  shape.kv_layers = f.kv_layers < 0.0 ? f.layers : std::min(f.kv_layers, f.layers);
-  shape.state_values = f.state_values;
-  shape.kv_values = f.kv_values < 0.0 ? 2.0 * f.kv_heads * f.head_dim : f.kv_values;
-
-  const double matrices = f.gated ? 3.0 : 2.0;
-  const double attention = 2.0 * f.width * f.head_dim * (f.heads + f.kv_heads);
-  shape.expert_parameters = matrices * f.width * f.expert_ffn;
-  shape.head_parameters = f.width * f.vocab;
-  shape.embedding_parameters = f.tied ? 0.0 : f.width * f.vocab;
-  shape.body_parameters = f.layers * attention + (f.layers - expert_layers) * matrices * f.width * f.ffn +
-                          expert_layers * (matrices * f.width * f.shared_ffn + f.width * f.experts);
-  if (f.parameters > 0.0) {
-    const double rest = f.parameters - shape.head_parameters - shape.embedding_parameters -
-                        f.experts * expert_layers * shape.expert_parameters;
-    // Less than a tenth of what was counted: the total is of other parts, or it is wrong.
-    require(rest > 0.1 * shape.body_parameters, where,
-            "parameters_b is " + text_of(f.parameters / 1e9) +
-                "; expected more than head, embedding and experts have, " + text_of((f.parameters - rest) / 1e9));
-    shape.body_parameters = rest;
+Precision precision_of_blocks(const Quantization& quantisation, const std::vector<Block>& blocks,
+                              const Experts& experts, bool dense_beside) {
+  FormatSum body, routed;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    const std::string layer = "layers." + std::to_string(i) + ".";
+    // What families call the same matrix: the first that the file says something of.
+    const auto format = [&](Leaves leaves) {
+      for (const char* const leaf : leaves)
+        if (const WeightFormat* const said = quantisation.said(layer + leaf)) return *said;
+      return quantisation.of(layer + *leaves.begin());
+    };
+    const bool attends = block.mixer == Mixer::full || block.mixer == Mixer::sliding || block.mixer == Mixer::chunked;
+    const Leaves in =
+        attends ? Leaves{"self_attn.q_proj", "self_attn.qkv_proj", "self_attn.q_b_proj", "attn.wq_b", "mixer.q_proj"}
+                : Leaves{"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "mixer.in_proj", "mamba.in_proj",
+                         "self_attn.q_proj"};
+    const Leaves out = attends ? Leaves{"self_attn.o_proj", "attn.wo_b", "mixer.o_proj"}
+                               : Leaves{"linear_attn.out_proj", "mixer.out_proj", "mamba.out_proj", "self_attn.o_proj"};
+    body.add(format(in), 0.5 * block.mixer_parameters);
+    body.add(format(out), 0.5 * block.mixer_parameters);
+    if (!block.has_experts) {
+      body.add(format({"mlp.up_proj", "mlp.gate_up_proj", "ffn.w1", "mixer.up_proj"}), block.ffn_parameters);
+      continue;
+    }
+    if (dense_beside) {  // Gemma 4: "mlp" is the dense one
+      body.add(format({"mlp.up_proj"}), block.ffn_parameters);
+      routed.add(format({"experts.0.up_proj", "experts.gate_up_proj"}), experts.count * experts.parameters);
+      continue;
+    }
+    body.add(format({"mlp.shared_experts.up_proj", "mlp.shared_expert.up_proj", "ffn.shared_experts.w1",
+                     "mixer.shared_experts.up_proj", "block_sparse_moe.shared_experts.w1"}),
+             block.ffn_parameters);
+    routed.add(format({"mlp.experts.0.up_proj", "mlp.experts.gate_up_proj", "block_sparse_moe.experts.0.w1",
+                       "ffn.experts.0.w1", "mixer.experts.0.up_proj", "moe.experts.0.up_proj"}),
+               experts.count * experts.parameters);
   }
+  Precision precision;
+  precision.weight_bytes = body.bytes();
+  precision.compute_bits = body.compute_bits();
+  precision.weights = body.name();
+  if (!routed.empty()) {
+    precision.expert_bytes = routed.bytes();
+    precision.expert_compute_bits = routed.compute_bits();
+    precision.experts = routed.name();
+    if (precision.expert_bytes == precision.weight_bytes && precision.expert_compute_bits == precision.compute_bits)
+      precision.expert_bytes = 0.0;
+  }
+  precision.head_bytes = quantisation.head().bytes;
+  if (quantisation.unquantised().bytes >= 4.0) precision.kv_bytes = 4.0;
+  if (quantisation.kv_bytes() > 0.0) precision.kv_bytes = quantisation.kv_bytes();
+  return precision;
+}
+
+// --- shape ----------------------------------------------------------------------------------------------------------
+
+// Classes whose head is the embedding where the file does not say it.
+bool tied_by_class(const std::string& type) {
+  for (const char* const tied : {"gemma", "recurrent_gemma", "cohere", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon",
+                                 "mpt", "starcoder2", "mamba", "lfm2", "smollm3", "ernie4_5"})
+    if (type.starts_with(tied)) return true;
+  return false;
+}
+
+bool is_alike(const CacheLayers& a, const CacheLayers& b) {
+  return a.values == b.values && a.window == b.window && a.stride == b.stride && a.read_most == b.read_most &&
+         a.products == b.products;
+}
+
+void add_block(const Block& block, const Experts& experts, ModelShape& shape) {
+  shape.layers += block.mixer == Mixer::none || !block.has_ffn ? 0.5 : 1.0;
+  shape.body_parameters += block.mixer_parameters + block.ffn_parameters;
+  shape.state_values += block.state_values;
+  if (block.has_experts) {
+    shape.expert_layers += 1.0;
+    shape.expert_parameters = experts.parameters;
+  }
+  for (const CacheLayers& cache : block.cache) {
+    const auto alike =
+        std::ranges::find_if(shape.cache, [&](const CacheLayers& other) { return is_alike(cache, other); });
+    if (alike == shape.cache.end())
+      shape.cache.push_back(cache);
+    else
+      alike->layers += 1.0;
+  }
+}
+
+// Figures that a preset states rather than lets count.
+void state(const ConfigKeys& config, ModelShape& shape) {
+  const double layers = config.number("kv_layers", -1.0), values = config.number("kv_values", -1.0);
+  if (layers >= 0.0 || values >= 0.0)
+    shape.cache = {{layers < 0.0 ? shape.layers : std::min(layers, shape.layers),
+                    values < 0.0 ? 2.0 * shape.kv_heads * shape.head_dim : values, 0, 1, 0,
+                    2.0 * shape.heads * shape.head_dim}};
+  shape.state_values = config.number("state_values", shape.state_values);
+  const double all = 1e9 * config.number("parameters_b", 0.0);
+  if (all <= 0.0) return;
+  const double rest = all - (shape.total_parameters() - shape.body_parameters);
+  // Less than a tenth of what was counted: the total is of other parts, or it is wrong.
+  if (!(rest > 0.1 * shape.body_parameters))
+    config.fail("parameters_b is " + number("%g", all / 1e9) +
+                "; expected more than head, embedding and experts have, " + number("%g", (all - rest) / 1e9));
+  shape.body_parameters = rest;
+}
+
+ModelShape shape_of(const Json& json, const Json& beside, const std::string& where) {
+  const ConfigKeys config(json, where);
+  ModelShape shape;
+  shape.width = config.required(keys::kWidth);
+  const std::vector<Block> blocks = read_blocks(config);
+  const Experts experts = read_experts(config);
+  for (const Block& block : blocks) add_block(block, experts, shape);
+  shape.heads = config.of_layer(keys::kHeads, 0, 1.0);
+  shape.kv_heads = std::min(shape.heads, config.of_layer(keys::kKvHeads, 0, shape.heads));
+  shape.head_dim = config.of_layer(keys::kHeadDim, 0, shape.width / shape.heads);
+  shape.vocab = config.required(keys::kVocab);
+  const std::string type = config.text("model_type");
+  shape.tied = config.flag(keys::kTied, tied_by_class(type));
+  if (shape.expert_layers > 0.0) {
+    shape.experts = experts.count;
+    shape.experts_per_token = experts.per_token;
+  }
+  shape.head_parameters = shape.width * shape.vocab;
+  shape.embedding_parameters = shape.tied ? 0.0 : shape.head_parameters;
+  // Gemma 3n and 4: every layer has an embedding of its own.
+  if (const double each = config.number("hidden_size_per_layer_input", 0.0); each > 0.0) {
+    shape.embedding_parameters += each * shape.layers * config.number("vocab_size_per_layer_input", shape.vocab);
+    shape.body_parameters += 3.0 * shape.width * each * shape.layers;
+  }
+  state(config, shape);
+  shape.precision =
+      precision_of_blocks(Quantization::of_config(json, beside, where), blocks, experts, type.starts_with("gemma4"));
   return shape;
 }
 
+// --- presets --------------------------------------------------------------------------------------------------------
+
+Json json_of(const TomlValue& value) {
+  switch (value.kind()) {
+    case TomlValue::Kind::table: {
+      Json table = Json::object();
+      for (const std::string& key : value.keys()) table[key] = json_of(value.at(key));
+      return table;
+    }
+    case TomlValue::Kind::array: {
+      Json array = Json::array();
+      for (const TomlValue& item : value.items()) array.push_back(json_of(item));
+      return array;
+    }
+    case TomlValue::Kind::text:
+      return value.text();
+    case TomlValue::Kind::flag:
+      return value.flag();
+    case TomlValue::Kind::integer:
+    case TomlValue::Kind::number:
+      return value.number();
+  }
+  return nullptr;
+}
+
+// An entry has the keys of a config.json, or our short names of them (config_keys.hpp).
 ModelShape model_of(const TomlValue& entry) {
-  entry.allow_only(
-      {"name",       "aliases",       "layers",    "width",     "heads",        "kv_heads",          "head_dim",
-       "ffn",        "gated",         "vocab",     "tied",      "experts",      "experts_per_token", "expert_ffn",
-       "shared_ffn", "expert_layers", "kv_layers", "kv_values", "state_values", "parameters_b",      "native_bits",
-       "source"});
-  ModelFields fields;
-  fields.name = entry.at("name").text();
-  fields.source = entry.text_or("source", entry.where());
-  fields.layers = entry.at("layers").number(1, 1e4);
-  fields.width = entry.at("width").number(1, 1e6);
-  fields.heads = entry.at("heads").number(1, 1e4);
-  fields.kv_heads = entry.number_or("kv_heads", fields.heads, 1, 1e4);
-  fields.head_dim = entry.number_or("head_dim", fields.width / fields.heads, 1, 1e4);
-  fields.ffn = entry.number_or("ffn", 0.0, 0, 1e7);
-  fields.gated = entry.flag_or("gated", true);
-  fields.vocab = entry.at("vocab").number(1, 1e8);
-  fields.tied = entry.flag_or("tied", false);
-  fields.experts = entry.number_or("experts", 0.0, 0, 1e5);
-  fields.experts_per_token = entry.number_or("experts_per_token", 0.0, 0, 1e5);
-  fields.expert_ffn = entry.number_or("expert_ffn", 0.0, 0, 1e7);
-  fields.shared_ffn = entry.number_or("shared_ffn", 0.0, 0, 1e7);
-  fields.expert_layers = entry.number_or("expert_layers", -1.0, 0, 1e4);
-  fields.kv_layers = entry.number_or("kv_layers", -1.0, 0, 1e4);
-  fields.kv_values = entry.number_or("kv_values", -1.0, 0, 1e7);
-  fields.state_values = entry.number_or("state_values", 0.0, 0, 1e12);
-  fields.parameters = 1e9 * entry.number_or("parameters_b", 0.0, 0, 1e5);
-  fields.native_bits = entry.number_or("native_bits", 16.0, 1, 64);
-  return shape_of(fields, entry.where());
+  Json json = json_of(entry);
+  const std::string name = entry.at("name").text(), source = entry.text_or("source", entry.where());
+  for (const char* const own : {"name", "aliases", "source"}) json.erase(own);
+  const double bits = entry.number_or("native_bits", 16.0, 1, 64);
+  json.erase("native_bits");
+  if (bits < 16.0 && !json.contains("quantization_config"))
+    json["quantization_config"] = {{"quant_method", bits > 4.0 ? "fp8" : "awq"}};
+  {
+    // Every key is read, or it is no key of a model.
+    const ConfigKeys asked(json, entry.where());
+    read_blocks(asked);
+    read_experts(asked);
+    for (const Names& names :
+         {keys::kKvHeads, keys::kHeadDim, keys::kVocab, keys::kTied, keys::kHeads,
+          Names{"model_type", "kv_layers", "kv_values", "state_values", "parameters_b", "hidden_size_per_layer_input",
+                "vocab_size_per_layer_input", "quantization_config", "torch_dtype", "expert_dtype"}})
+      asked.find(names);
+    if (const auto keys = asked.not_asked(); !keys.empty())
+      throw input_error(entry.at(keys.front()).where(),
+                        "it is no key of this model; expected a key of config.json that says its shape");
+  }
+  ModelShape shape = shape_of(json, nullptr, entry.where());
+  shape.name = name;
+  shape.source = source;
+  return shape;
 }
 
 const PresetFolder<ModelShape>& model_folder() {
@@ -142,88 +250,45 @@ const PresetFolder<ModelShape>& model_folder() {
   return read;
 }
 
-// --- config.json of Hugging Face: the names that the families of models use for the same figures.
-
-using Json = nlohmann::json;
-
-class Config {
- public:
-  Config(const std::string& text, const std::string& path) : path_(printable_line(path)) {
-    json_ = parse_json<Json>(text, path_);
-    if (json_.is_discarded()) throw input_error(path_, "it is not JSON; expected a config.json of a language model");
-    if (json_.is_object() && json_.contains("text_config")) json_ = Json(json_["text_config"]);
-    if (!json_.is_object())
-      throw input_error(path_, "it is not a JSON object; expected a config.json of a language model");
-  }
-
-  // The first of the keys that is there and not null; `otherwise` where none is.
-  double number(std::initializer_list<const char*> keys, double otherwise) const {
-    for (const char* key : keys) {
-      const auto found = json_.find(key);
-      if (found == json_.end() || found->is_null()) continue;
-      if (!found->is_number() || !(found->get<double>() >= 0.0 && found->get<double>() <= 1e9))
-        throw input_error(path_, std::string(key) + " is " + found->dump() + "; expected a number in [0, 1e9]");
-      return found->get<double>();
-    }
-    return otherwise;
-  }
-
-  double required(std::initializer_list<const char*> keys) const {
-    const double value = number(keys, 0.0);
-    if (value < 1.0)
-      throw input_error(path_,
-                        std::string("it has no ") + *keys.begin() + "; expected a config.json of a language model");
-    return value;
-  }
-
-  bool flag(const char* key, bool otherwise) const {
-    const auto found = json_.find(key);
-    if (found == json_.end() || found->is_null()) return otherwise;
-    if (!found->is_boolean())
-      throw input_error(path_, std::string(key) + " is " + found->dump() + "; expected true or false");
-    return found->get<bool>();
-  }
-
-  std::string text(const char* key) const {
-    const auto found = json_.find(key);
-    return found != json_.end() && found->is_string() ? found->get<std::string>() : "";
-  }
-
- private:
-  Json json_;
-  std::string path_;
-};
-
-// --- A shape for a model that no preset has, from the number of parameters in its name. Layers and width follow what
-// models of that size have; the rest is counted so that the parameters come out.
-
-// Parameters (billions) and layers of dense models: Qwen2.5 0.5B, Llama-3.2 3B, Llama-3.1 8B, Qwen3 14B, Qwen3 32B,
-// Llama-3.1 70B, Llama-3.1 405B.
-constexpr std::array<std::pair<double, double>, 8> kLayersOfSize{
-    {{0.07, 4}, {0.5, 24}, {3.2, 28}, {8.0, 32}, {14.8, 40}, {32.8, 64}, {70.6, 80}, {405.8, 126}}};
-
-double layers_of_size(double billions) {
-  if (billions <= kLayersOfSize.front().first) return kLayersOfSize.front().second;
-  for (std::size_t i = 1; i < kLayersOfSize.size(); ++i) {
-    const auto [size, layers] = kLayersOfSize[i];
-    const auto [size_before, layers_before] = kLayersOfSize[i - 1];
-    if (billions > size) continue;
-    const double share = std::log(billions / size_before) / std::log(size / size_before);
-    return std::round(layers_before + share * (layers - layers_before));
-  }
-  return kLayersOfSize.back().second;
-}
-
-// "7b", "0.5b", "68m", "1t" in billions; 0 for other words.
-double billions_of(const std::string& word) {
-  if (word.size() < 2) return 0.0;
-  const double unit = word.back() == 'b' ? 1.0 : word.back() == 'm' ? 1e-3 : word.back() == 't' ? 1e3 : 0.0;
-  if (unit == 0.0) return 0.0;
-  const auto number = read_number(std::string_view(word).substr(0, word.size() - 1));
-  return number && *number > 0.0 && *number < 1e5 ? unit * *number : 0.0;
+// What quantisers write beside a config.json.
+std::string quantisation_beside(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const char* const name :
+       {"hf_quant_config.json", "quantize_config.json", "quant_config.json", "quant_model_description.json"})
+    if (const auto path = folder / name; std::filesystem::exists(path, ignored))
+      return std::string(InputFile(path.string(), kBytesMost).text());
+  return "";
 }
 
 }  // namespace
+
+double ModelShape::cached_values(double context) const {
+  double sum = 0.0;
+  for (const CacheLayers& of : cache) sum += of.layers * of.values * of.kept(context);
+  return sum;
+}
+
+double ModelShape::read_values(double context) const {
+  double sum = 0.0;
+  for (const CacheLayers& of : cache) sum += of.layers * of.values * of.read(context);
+  return sum;
+}
+
+double ModelShape::attention_products(double context) const {
+  double sum = 0.0;
+  for (const CacheLayers& of : cache) sum += of.layers * of.products * of.read(context);
+  return sum;
+}
+
+CacheLayers ModelShape::full_layer() const {
+  CacheLayers full;
+  for (const CacheLayers& of : cache)
+    if (full.layers == 0.0 || (of.window == 0.0 && full.window > 0.0) ||
+        (of.window == full.window && of.stride == full.stride && of.values > full.values))
+      full = of;
+  full.layers = 1.0;
+  return full;
+}
 
 std::optional<ModelShape> match_model(const std::string& name) {
   const ModelShape* shape = model_folder().match(name, false);
@@ -235,144 +300,30 @@ std::vector<std::string> model_preset_names() {
 }
 
 ModelShape find_model(const std::string& name_or_path) {
-  std::string path = name_or_path;
+  std::filesystem::path path = name_or_path;
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) path += "/config.json";
-  if (path.ends_with(".json")) return model_from_config_json(std::string(InputFile(path, 16u << 20).text()), path);
-  if (path.ends_with(".toml")) return model_of(read_one_preset(path, "model"));
+  if (std::filesystem::is_directory(path, ignored)) path /= "config.json";
+  if (path.extension() == ".json")
+    return model_from_config_json(std::string(InputFile(path.string(), kBytesMost).text()), path.string(),
+                                  quantisation_beside(path.parent_path()));
+  if (path.extension() == ".toml") return model_of(read_one_preset(path.string(), "model"));
   if (const auto shape = match_model(name_or_path)) return *shape;
   throw input_error("model " + in_quotes(name_or_path),
                     "unknown; expected a preset (nearest: " + near_names(name_or_path, model_folder().names) +
                         "), a TOML file, or a config.json");
 }
 
-namespace {
-
-// Numbers of a request's state in a layer of linear attention (keys by values, and what the convolution remembers) or
-// of Mamba; 0: the file does not say.
-double state_of_a_layer(const Config& config, double width) {
-  if (const double heads = config.number({"linear_num_value_heads"}, 0.0); heads > 0.0) {
-    const double key = config.number({"linear_key_head_dim"}, 128.0),
-                 value = config.number({"linear_value_head_dim"}, key);
-    const double mixed = 2.0 * config.number({"linear_num_key_heads"}, heads) * key + heads * value;
-    return heads * key * value + mixed * (config.number({"linear_conv_kernel_dim"}, 4.0) - 1.0);
-  }
-  const double inner = config.number({"mamba_expand"}, 2.0) * width;
-  const double state = config.number({"mamba_d_state"}, 0.0);
-  return state > 0.0 ? inner * (state + config.number({"mamba_d_conv"}, 4.0) - 1.0) : 0.0;
-}
-
-}  // namespace
-
-ModelShape model_from_config_json(const std::string& text, const std::string& path) {
-  const Config config(text, path);
-  ModelFields f;
-  f.name = config.text("_name_or_path").empty() ? printable_line(path) : config.text("_name_or_path");
-  f.source = printable_line(path);
-  f.layers = config.required({"num_hidden_layers", "n_layer"});
-  f.width = config.required({"hidden_size", "n_embd"});
-  f.heads = config.required({"num_attention_heads", "n_head"});
-  f.kv_heads = config.number({"num_key_value_heads"}, f.heads);
-  f.head_dim = config.number({"head_dim"}, f.width / f.heads);
-  f.vocab = config.required({"vocab_size"});
-  const std::string kind = config.text("model_type");
-  f.tied = config.flag("tie_word_embeddings", kind.starts_with("gemma") || kind == "gpt2" || kind == "opt");
-  f.gated = kind != "gpt2" && kind != "opt" && kind != "gpt_neox" && kind != "starcoder2" && kind != "bloom";
-  f.experts = config.number({"num_experts", "num_local_experts", "n_routed_experts"}, 0.0);
-  const double feed_forward = config.number({"intermediate_size", "ffn_dim", "n_inner"}, f.gated ? 0.0 : 4.0 * f.width);
-  f.ffn = config.number({"intermediate_size_mlp"}, feed_forward);
-  if (f.experts > 0.0) {
-    f.experts_per_token = config.required({"num_experts_per_tok", "top_k_experts", "moe_top_k"});
-    f.expert_ffn = config.number({"moe_intermediate_size"}, feed_forward);
-    f.shared_ffn =
-        config.number({"shared_expert_intermediate_size"},
-                      config.number({"n_shared_experts"}, kind.starts_with("llama4") ? 1.0 : 0.0) * f.expert_ffn);
-    const double first_dense = config.number({"first_k_dense_replace"}, 0.0);
-    const double interval =
-        config.number({"interleave_moe_layer_step", "decoder_sparse_step", "expert_layer_period"}, 1.0);
-    f.expert_layers = (f.layers - first_dense) / (interval < 1.0 ? 1.0 : interval);
-  }
-  if (!config.text("hybrid_override_pattern").empty())
-    throw input_error(
-        printable_line(path),
-        "its layers are of several kinds (hybrid_override_pattern), which are not counted; expected a TOML "
-        "file with its parameters_b and state_values, as the preset Nemotron-H-8B");
-  const double attention_interval = config.number({"full_attention_interval", "attn_layer_period"}, 1.0);
-  if (attention_interval > 1.0) f.kv_layers = f.layers / attention_interval;
-  if (f.kv_layers > 0.0) f.state_values = (f.layers - f.kv_layers) * state_of_a_layer(config, f.width);
-
-  const double latent = config.number({"kv_lora_rank"}, 0.0);
-  if (latent == 0.0) return shape_of(f, f.source);
-  // Latent attention caches one vector for all heads; its matrices are counted here.
-  const double rope = config.number({"qk_rope_head_dim"}, 64.0);
-  const double nope = config.number({"qk_nope_head_dim"}, 128.0);
-  const double value = config.number({"v_head_dim"}, nope);
-  const double query_rank = config.number({"q_lora_rank"}, 0.0);
-  const double query =
-      query_rank > 0.0 ? query_rank * (f.width + f.heads * (nope + rope)) : f.width * f.heads * (nope + rope);
-  const double attention =
-      query + f.width * (latent + rope) + latent * f.heads * (nope + value) + f.heads * value * f.width;
-  f.kv_values = latent + rope;
-  f.kv_heads = std::min(f.kv_heads, f.heads);
-  ModelShape shape = shape_of(f, f.source);
-  shape.body_parameters += f.layers * (attention - 2.0 * f.width * f.head_dim * (f.heads + f.kv_heads));
-  return shape;
-}
-
-std::optional<ModelShape> guess_model(const std::string& name) {
-  const std::vector<std::string> words = name_words(name);
-  double billions = 0.0;
-  double active = 0.0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t times = words[i].find('x');
-    double size = billions_of(words[i]);
-    if (size == 0.0 && times != std::string::npos && times > 0) {  // 8x7b: the attention is shared
-      const auto count = read_number(std::string_view(words[i]).substr(0, times));
-      const double each = billions_of(words[i].substr(times + 1));
-      if (count && *count >= 2.0 && each > 0.0) {
-        size = 0.84 * *count * each;
-        active = 1.8 * each;
-      }
-    }
-    if (size == 0.0) continue;
-    if (billions == 0.0) {
-      billions = size;
-    } else if (i > 0 && words[i - 1] == "a" && size < billions) {
-      active = size;
-    }
-  }
-  if (billions < 0.01 || billions > 20'000.0) return std::nullopt;
-  const bool moe = active > 0.0 || billions > 500.0;  // no dense model is that large
-  if (moe && active == 0.0) active = 0.04 * billions;
-
-  ModelShape shape;
-  shape.name = name;
-  shape.assumption = std::string("shape of a typical ") + (moe ? "mixture of experts" : "dense model") + " of its size";
-  shape.source = "assumed from the name";
-  shape.layers = moe ? (billions < 150.0 ? 48.0 : 61.0) : layers_of_size(billions);
-  const double body = 1e9 * (moe ? 0.4 * active : billions);
-  // A layer has about 12 width^2 parameters where attention and feed-forward are dense.
-  shape.width = 128.0 * std::max(1.0, std::round(std::sqrt((moe ? 2.5 : 1.0) * body / (12.0 * shape.layers)) / 128.0));
-  shape.head_dim = 128.0;
-  shape.heads = std::max(1.0, shape.width / 128.0);
-  shape.kv_heads = std::min(8.0, shape.heads);
-  shape.vocab = 128'000.0;
-  shape.tied = billions < 4.0;
-  shape.kv_layers = shape.layers;
-  shape.kv_values = 2.0 * shape.kv_heads * shape.head_dim;
-  shape.head_parameters = shape.width * shape.vocab;
-  shape.embedding_parameters = shape.tied ? 0.0 : shape.head_parameters;
-  const double tables = shape.head_parameters + shape.embedding_parameters;
-  if (!moe) {
-    shape.body_parameters = std::max(0.3 * body, body - tables);
-    return shape;
-  }
-  shape.experts = 128.0;
-  shape.experts_per_token = 8.0;
-  shape.expert_layers = shape.layers;
-  shape.expert_parameters = 1e9 * (billions - active) / (shape.layers * (shape.experts - shape.experts_per_token));
-  const double routed = shape.experts_per_token * shape.layers * shape.expert_parameters;
-  shape.body_parameters = std::max(0.1e9 * active, 1e9 * active - routed - shape.head_parameters);
+ModelShape model_from_config_json(const std::string& text, const std::string& path, const std::string& quantisation) {
+  const std::string where = printable_line(path);
+  const Json json = parse_json<Json>(text, where);
+  if (json.is_discarded()) throw input_error(where, "it is not JSON; expected a config.json of a language model");
+  const Json beside = quantisation.empty() ? Json() : parse_json<Json>(quantisation, where);
+  if (beside.is_discarded()) throw input_error(where, "the quantiser's file beside it is not JSON; expected an object");
+  ModelShape shape = shape_of(json, beside, where);
+  const auto name = json.find("_name_or_path");
+  shape.name =
+      name != json.end() && name->is_string() && !name->get<std::string>().empty() ? name->get<std::string>() : where;
+  shape.source = where;
   return shape;
 }
 

@@ -314,7 +314,7 @@ void Quantization::read_groups(const Json& groups, const std::string& where) {
         else
           add(text, used, where);
       }
-    if (everything) add("*", used, where);
+    if (everything) quantised_ = used;
   }
 }
 
@@ -358,8 +358,8 @@ void Quantization::read(const Json& q, const std::string& where) {
         if (module.is_string()) add(module.get<std::string>(), plain_, where);
   }
 
-  if (const auto said = is_fp8 ? std::nullopt : format_of(q)) {
-    quantised_ = *said;
+  if (const auto format = is_fp8 ? std::nullopt : format_of(q)) {
+    quantised_ = *format;
     if (groups != nullptr) read_groups(*groups, where);
     return;
   }
@@ -396,6 +396,12 @@ Quantization Quantization::of_config(const Json& config, const Json& beside, con
     }
   }
   made.quantised_ = made.plain_;
+  if (const Json* const type = find_in({"expert_dtype"}); type != nullptr && type->is_string()) {  // DeepSeek-V4
+    const auto format = format_in(type->get<std::string>());
+    if (!format) throw input_error(where, "expert_dtype is " + type->dump() + "; expected fp4, fp8, ...");
+    // Its 4 bits have a byte for every 32, and multiply values of 8 bits.
+    made.experts_ = format->bytes < 1.0 ? WeightFormat{"mxfp4", 0.5 + 1.0 / 32.0, 8.0} : *format;
+  }
   const Json* q = find_in({"quantization_config", "compression_config", "quantization"});
   if ((q == nullptr || (q->is_object() && q->size() <= 1)) && beside.is_object() && !beside.empty()) {
     const Json* const inside = find(beside, {"quantization"});
@@ -408,6 +414,16 @@ Quantization Quantization::of_config(const Json& config, const Json& beside, con
 }
 
 const WeightFormat& Quantization::of(const std::string& module) const {
+  if (const WeightFormat* const by_name = said(module)) return *by_name;
+  return experts_ && module.find(".experts.") != std::string::npos ? *experts_ : quantised_;
+}
+
+const WeightFormat& Quantization::head() const {
+  const auto named = named_.find("lm_head");
+  return named == named_.end() ? plain_ : named->second;
+}
+
+const WeightFormat* Quantization::said(const std::string& module) const {
   const std::string name = from_layers(module);
   // Named whole, or by some of its words in a row ("gate", "self_attn").
   std::vector<std::size_t> begins{0};
@@ -418,10 +434,10 @@ const WeightFormat& Quantization::of(const std::string& module) const {
     for (std::size_t to = begins.size() - 1; to > from && !named_.empty(); --to)
       if (const auto found = named_.find(name.substr(begins[from], begins[to] - 1 - begins[from]));
           found != named_.end())
-        return found->second;
+        return &found->second;
   for (const Pattern& pattern : patterns_)
-    if (pattern.matches(name)) return pattern.format;
-  return quantised_;
+    if (pattern.matches(name)) return &pattern.format;
+  return nullptr;
 }
 
 }  // namespace draftproof

@@ -33,8 +33,12 @@ class Quantization {
   // a method whose bits nothing says.
   static Quantization of_config(const nlohmann::json& config, const nlohmann::json& beside, const std::string& where);
 
-  // Of the matrix with this name, as "layers.3.self_attn.q_proj", "lm_head".
+  // Of the matrix with this name, as "layers.3.self_attn.q_proj".
   const WeightFormat& of(const std::string& module) const;
+  // What the file says of it by its name or by a pattern; null: nothing, and the usual format holds.
+  const WeightFormat* said(const std::string& module) const;
+  // Of the matrix over the vocabulary, which quantisers leave as it is unless they name it.
+  const WeightFormat& head() const;
   const WeightFormat& unquantised() const { return plain_; }
   // Of a cached number; 0: not said.
   double kv_bytes() const { return kv_bytes_; }
@@ -51,6 +55,7 @@ class Quantization {
   void add(const std::string& modules, const WeightFormat& format, const std::string& where);
 
   WeightFormat plain_, quantised_;
+  std::optional<WeightFormat> experts_;
   std::map<std::string, WeightFormat> named_;
   std::vector<Pattern> patterns_;
   double kv_bytes_ = 0.0;

@@ -73,7 +73,14 @@ struct Roofline::Pass {
 struct Roofline::Work {
   double dense_bytes = 0.0;  // weights but for experts, and the cache
   double expert_bytes = 0.0;
-  double operations = 0.0;
+  double dense_operations = 0.0;
+  double expert_operations = 0.0;
+
+  double operations() const { return dense_operations + expert_operations; }
+  // At the units' peak rates, on one GPU.
+  double compute_s(const Precision& precision, const Gpu& gpu) const {
+    return dense_operations / precision.flops(gpu) + expert_operations / precision.expert_flops(gpu);
+  }
 };
 
 Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
@@ -81,7 +88,9 @@ Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
 double RooflineSetup::weight_bytes_of_all() const {
   const double experts = model.experts * model.expert_layers * model.expert_parameters;
   const double copies = expert_parallel ? 1.0 : dp;
-  return precision.weight_bytes * (dp * (model.total_parameters() - experts) + copies * experts);
+  return dp * (precision.weight_bytes * model.body_parameters +
+               precision.head_bytes * (model.head_parameters + model.embedding_parameters)) +
+         copies * precision.bytes_of_expert() * experts;
 }
 
 double Roofline::groups_of(double streams) const {
@@ -103,17 +112,16 @@ double Roofline::expert_exchange_ns(double rows, double share) const {
 
 double Roofline::weight_bytes() const {
   const ModelShape& model = setup_.model;
-  return setup_.precision.head_bytes * model.head_parameters +
-         setup_.precision.weight_bytes *
-             (model.total_parameters() - model.embedding_parameters - model.head_parameters);
+  return setup_.precision.head_bytes * model.head_parameters + setup_.precision.weight_bytes * model.body_parameters +
+         setup_.precision.bytes_of_expert() * model.experts * model.expert_layers * model.expert_parameters;
 }
 
 double Roofline::state_bytes() const {
   return kStateBytes * setup_.model.state_values;
 }
 
-double Roofline::kv_bytes_per_token() const {
-  return setup_.precision.kv_bytes * setup_.model.kv_values_per_token();
+double Roofline::kv_bytes(double context) const {
+  return setup_.precision.kv_bytes * setup_.model.cached_values(context);
 }
 
 double Roofline::experts_touched(double rows, double streams) const {
@@ -129,21 +137,29 @@ double Roofline::gpus_of_a_layer() const {
   return setup_.engine.eager ? 1.0 : setup_.tp;
 }
 
+// Cached numbers that a pass reads: a request's, of the mean context.
+double Roofline::read_values(const Pass& pass) const {
+  if (pass.streams <= 0.0 || pass.kv_tokens <= 0.0) return 0.0;
+  return pass.streams * pass.shape.read_values(pass.kv_tokens / pass.streams);
+}
+
 Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
   const ModelShape& shape = pass.shape;
   const double head = pass.logit_rows > 0.0 ? shape.head_parameters : 0.0;
   Work work;
   work.dense_bytes = shape.body_parameters * pass.precision.weight_bytes + head * pass.precision.head_bytes +
-                     pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
+                     read_values(pass) * pass.precision.kv_bytes;
   // A recurrent state is read once, and written behind every row that may be the last one.
   if (shape.state_values > 0.0)
     work.dense_bytes += (pass.streams + std::max(pass.streams, pass.logit_rows)) * shape.state_values * kStateBytes;
   if (shape.is_moe())
     work.expert_bytes = experts_touched(pass.rows * pass.expert_groups, pass.streams * pass.expert_groups) *
-                        shape.expert_layers * shape.expert_parameters * pass.precision.weight_bytes;
+                        shape.expert_layers * shape.expert_parameters * pass.precision.bytes_of_expert();
   const double routed = shape.experts_per_token * shape.expert_layers * shape.expert_parameters;
-  work.operations = 2.0 * rows * (shape.body_parameters + routed) + 2.0 * pass.logit_rows * head +
-                    4.0 * pass.attended * shape.kv_layers * shape.heads * shape.head_dim;
+  // Of the rows' attention the mean context decides, which a window cuts.
+  const double products = pass.rows > 0.0 ? pass.rows * shape.attention_products(pass.attended / pass.rows) : 0.0;
+  work.dense_operations = 2.0 * rows * shape.body_parameters + 2.0 * pass.logit_rows * head + 2.0 * products;
+  work.expert_operations = 2.0 * rows * routed;
   return work;
 }
 
@@ -174,8 +190,8 @@ double Roofline::pass_ns(const Pass& pass) const {
                                      share * pass.expert_share);
     layers += (kExpertLayerLaunches - 1.0) * shape.expert_layers;
   }
-  const double compute_s = work.operations / (efficiency_at(rows, engine.value(EngineConstant::flop_efficiency)) *
-                                              pass.precision.flops(setup_.gpu) * share);
+  const double compute_s = work.compute_s(pass.precision, setup_.gpu) /
+                           (efficiency_at(rows, engine.value(EngineConstant::flop_efficiency)) * share);
 
   double seconds = norm(memory_s, compute_s, kOverlap);
   if (pass.host_bytes > 0.0) seconds = norm(seconds, pass.host_bytes / kHostLinkBandwidth, kHostOverlap);
@@ -232,9 +248,9 @@ PassFloor Roofline::target_floor(const PassLoad& load) const {
   const Work work = work_of(pass, pass.rows);
   PassFloor floor;
   floor.bytes = work.dense_bytes + work.expert_bytes / pass.expert_share;
-  floor.operations = work.operations;
+  floor.operations = work.operations();
   floor.memory_ns = floor.bytes / (setup_.gpu.bandwidth * gpus_of_a_layer()) * kNanoseconds;
-  floor.compute_ns = floor.operations / (setup_.precision.flops(setup_.gpu) * gpus_of_a_layer()) * kNanoseconds;
+  floor.compute_ns = work.compute_s(setup_.precision, setup_.gpu) / gpus_of_a_layer() * kNanoseconds;
   return floor;
 }
 
@@ -302,12 +318,11 @@ double least_tp(const RooflineSetup& setup) {
 }
 
 Precision precision_of(const std::string& text, const ModelShape& model) {
-  Precision precision = precision_of(text);
-  if (precision.weight_bytes != 2.0 || model.native_bits >= 16.0) return precision;
-  const Precision native = precision_of(model.native_bits <= 4.0 ? "int4" : "fp8");  // of 4 bits, unpacked to multiply
-  precision.weight_bytes = native.weight_bytes;
-  precision.compute_bits = native.compute_bits;
-  return precision;
+  const Precision said = precision_of(text);
+  if (!said.weights.empty()) return said;
+  Precision own = model.precision;
+  own.kv_bytes = std::min(own.kv_bytes, said.kv_bytes);
+  return own;
 }
 
 }  // namespace draftproof

@@ -82,11 +82,11 @@ class Roofline final : public StepCost {
     setup_.engine.constants = constants;
   }
 
-  // Bytes of the weights that one pass over many rows reads, of what a token caches, and of a request's recurrent
-  // state.
+  // Bytes of the weights that one pass over many rows reads, of what a request of so many tokens caches, and of its
+  // recurrent state.
   double weight_bytes() const;
   double state_bytes() const;
-  double kv_bytes_per_token() const;
+  double kv_bytes(double context) const;
   // Experts of a layer that the rows of a pass touch; 0 for a dense model.
   double experts_touched(double rows, double streams) const;
   // Groups of requests that are under way at the same time, each with its own pass (data and pipeline parallelism).
@@ -96,6 +96,7 @@ class Roofline final : public StepCost {
   struct Pass;
   struct Work;
   Pass target_pass(const PassLoad& load) const;
+  double read_values(const Pass& pass) const;
   Work work_of(const Pass& pass, double rows) const;
   double gpus_of_a_layer() const;
   double expert_exchange_ns(double rows, double share) const;
@@ -109,7 +110,7 @@ class Roofline final : public StepCost {
 // rest. Of `setup` its tp does not count.
 double least_tp(const RooflineSetup& setup);
 
-// What a text, as a model's name, says of its precision (gpu.hpp), else what the model's authors published it in.
+// What a text of a measured table says of the precision (gpu.hpp), else what the model's checkpoint has.
 Precision precision_of(const std::string& text, const ModelShape& model);
 
 }  // namespace draftproof

@@ -84,7 +84,7 @@ class Predictor {
     constexpr double kShareForKv = 0.9;  // engines leave a tenth of the memory to activations
     const double free = kShareForKv * setup.gpu.memory_bytes * setup.gpus() - weights;
     const double of_request =
-        (cost_.kv_bytes_per_token() * static_cast<double>(options_.context) + cost_.state_bytes()) *
+        (cost_.kv_bytes(static_cast<double>(options_.context)) + cost_.state_bytes()) *
         (options_.guidance ? 2.0 : 1.0);
     return of_request > 0.0 ? static_cast<std::int64_t>(std::max(0.0, std::floor(free / of_request)))
                             : options_.batch_max;

@@ -69,11 +69,12 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   setup.model = find_model(request.model);
   setup.gpu = find_gpu(request.gpu);
   setup.engine = find_engine(request.engine);
-  setup.precision = request.precision.empty() ? precision_of(request.model, setup.model)
-                                              : stated_precision(request.precision, "--precision");
-  if (!request.draft_precision.empty())
-    setup.draft_precision = stated_precision(request.draft_precision, "--draft-precision");
+  setup.precision =
+      request.precision.empty() ? setup.model.precision : stated_precision(request.precision, "--precision");
   setup.drafter = find_drafter(request.drafter, setup.model);
+  setup.draft_precision = request.draft_precision.empty()
+                              ? setup.drafter->shape.precision
+                              : stated_precision(request.draft_precision, "--draft-precision");
   if (!request.draft_precision.empty() && setup.drafter->kind == DraftingKind::ngram)
     throw usage_error("--draft-precision",
                       "has no use with drafter " + printable_line(request.drafter) + ", which has no weights");

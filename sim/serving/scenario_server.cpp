@@ -53,15 +53,19 @@ void ScenarioServer::read_presets(const TomlValue& table) {
   setup_.gpu = preset("gpu", find_gpu);
   setup_.engine = table.find("engine") == nullptr ? find_engine("vLLM") : preset("engine", find_engine);
   const auto precision = [](const std::string& text) { return stated_precision(text, ""); };
-  precision_text_ = table.text_or("precision", "bf16");
+  setup_.precision = setup_.model.precision;
+  const bool is_plain = setup_.precision.weight_bytes == 2.0 && setup_.precision.bytes_of_expert() == 2.0;
+  precision_text_ = table.text_or("precision", is_plain ? "bf16" : name_of(setup_.precision));
   if (table.find("precision") != nullptr) setup_.precision = preset("precision", precision);
   setup_.draft_precision = setup_.precision;
   if (table.find("draft_precision") != nullptr) setup_.draft_precision = preset("draft_precision", precision);
   setup_.tp = static_cast<double>(table.integer_or("tp", static_cast<std::int64_t>(least_tp(setup_)), 1, 1024));
   // vLLM's share of the memory for weights and cache.
   const double memory_bytes = table.number_or("memory_share", 0.9, 0.01, 1.0) * setup_.gpu.memory_bytes * setup_.tp;
-  const double block_bytes = Roofline(setup_).kv_bytes_per_token() * static_cast<double>(kKvBlockSlots);
-  const double blocks = (memory_bytes - setup_.model.total_parameters() * setup_.precision.weight_bytes) / block_bytes;
+  // A block's share of what a request caches; of layers with a window that depends on its length.
+  constexpr double kContext = 4096.0;
+  const double block_bytes = Roofline(setup_).kv_bytes(kContext) / kContext * static_cast<double>(kKvBlockSlots);
+  const double blocks = (memory_bytes - setup_.weight_bytes_of_all()) / block_bytes;
   if (blocks < 1.0)
     throw input_error(table.where(), "the weights of " + setup_.model.name + " leave no memory for a KV cache on " +
                                          description() + "; expected more GPUs or fewer bits");

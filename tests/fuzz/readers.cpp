@@ -65,7 +65,7 @@ RooflineSetup setup_of(const std::string& model, const std::string& gpu, const s
 void time_step(const RooflineSetup& setup) {
   const Roofline roofline(setup);
   require(roofline.target_ns({8, 2, 128, 6 * 64, 6}) > 0.0, "a step takes no time");
-  require(roofline.kv_bytes_per_token() >= 0.0, "a token's cache has less than no bytes");
+  require(roofline.kv_bytes(1000) >= 0.0, "a request's cache has less than no bytes");
 }
 
 // --- arrays ----------------------------------------------------------------------------------------------------------

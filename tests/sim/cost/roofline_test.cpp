@@ -46,7 +46,7 @@ TEST_CASE("A plain pass of Llama-3.1-8B on an H100 takes what a sum by hand says
   const double body = 32.0 * (2.0 * 4096 * 128 * 40 + 3.0 * 4096 * 14336);
   const double head = 4096.0 * 128256;
   CHECK(roofline.weight_bytes() == 2.0 * (body + head));
-  CHECK(roofline.kv_bytes_per_token() == 131072.0);  // models.csv
+  CHECK(roofline.kv_bytes(1) == 131072.0);  // models.csv
   PassLoad load{4, 4, 4000, 4000, 4};
   const double memory = (2.0 * (body + head) + 4000 * 131072.0) / (0.5 * 3350e9);
   const double efficiency = 0.25 * std::pow(4.0 / 256.0, 0.2);  // four rows, and a quarter at 256
@@ -75,7 +75,7 @@ TEST_CASE("Matrix products of more rows reach more of the peak rate, up to seven
   RooflineSetup setup = llama_setup();
   setup.engine = find_engine("vLLM");
   setup.engine.graph_rows.clear();
-  setup.model.kv_layers = 0.0;
+  setup.model.cache.clear();
   const Roofline roofline(setup);
   // From the slope of the published fit, 21.01 us a token where the peak rate takes 16.24: 0.77 between any two points.
   const auto share_of_peak = [&](std::int64_t rows) {
