@@ -25,6 +25,13 @@ constexpr std::string_view kHarmlessKeys =
     "tie_encoder_decoder tokenizer_class top_k top_p torch_dtype transformers_version ttt_length typical_p "
     "unk_token_id use_cache version ";
 
+// Of routers and experts: they say nothing where a head has none.
+constexpr std::string_view kExpertKeys =
+    " aux_loss_alpha decoder_sparse_step ep_size first_k_dense_replace interleave_moe_layer_step mlp_only_layers "
+    "moe_intermediate_size moe_layer_freq n_group n_shared_experts norm_topk_prob num_experts_per_tok "
+    "output_router_logits routed_scaling_factor router_aux_loss_coef router_jitter_noise scoring_func seq_aux "
+    "shared_expert_intermediate_size topk_group topk_method ";
+
 constexpr std::string_view kSpeculatorsKeys =
     " speculators_model_type speculators_config transformer_layer_config draft_vocab_size target_hidden_size ";
 constexpr std::string_view kEagle3Keys =
@@ -192,6 +199,10 @@ const HeadFormat* find_format(std::string_view name, std::string_view type) {
 
 bool is_key_of_every_format(std::string_view key) {
   return is_word_of(kLayerKeys, key) || is_word_of(kHarmlessKeys, key);
+}
+
+bool is_key_of_experts(std::string_view key) {
+  return is_word_of(kExpertKeys, key);
 }
 
 }  // namespace draftproof

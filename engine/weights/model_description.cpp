@@ -195,10 +195,27 @@ void describe_rope(const JsonFields& config, ModelDescription& model) {
 
 }  // namespace
 
+namespace {
+
+// The class that an engine makes of the file, as "LlamaForCausalLM" or "LlamaForCausalLMEagle3": it decides biases and
+// norms whatever model_type says. Empty: none of this family.
+std::string class_of(const JsonFields& config) {
+  const auto names = config.strings("architectures");
+  std::string name = names && !names->empty() ? names->front() : std::string();
+  for (const std::string_view drafter : {"Eagle3", "Eagle"})
+    if (const std::size_t at = name.find(drafter); at != std::string::npos) name.erase(at, drafter.size());
+  if (name == "LlamaForCausalLM" || name == "MistralForCausalLM") return "llama";
+  if (name == "Qwen2ForCausalLM") return "qwen2";
+  return name == "Qwen3ForCausalLM" ? "qwen3" : "";
+}
+
+}  // namespace
+
 ModelDescription describe_config(const JsonFields& config) {
   const std::string& path = config.where();
   ModelDescription model;
-  model.architecture = config.required_string("model_type");
+  model.architecture = class_of(config);
+  if (model.architecture.empty()) model.architecture = config.required_string("model_type");
   // A Mistral model whose attention sees everything is a Llama model.
   if (model.architecture == "mistral") model.architecture = std::string("llama");
   check_architecture(path + ": 'model_type'", model.architecture);

@@ -1,9 +1,12 @@
 #include "sim/cost/drafter.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.hpp"
+#include "base/files/input_file.hpp"
 #include "base/printable.hpp"
+#include "sim/cost/drafter_config.hpp"
 #include "sim/cost/presets.hpp"
 
 namespace draftproof {
@@ -132,6 +135,37 @@ DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) 
   return drafter;
 }
 
+// A head whose config.json says its own figures.
+DrafterShape head_of_file(const HeadConfigFile& file, const ModelShape& target, const std::string& name) {
+  const DrafterPreset* const preset = drafter_folder().match(file.method);
+  DrafterPreset own = *preset;
+  if (file.output_heads > 0.0) own.heads = file.output_heads;
+  if (file.features > 0.0) own.feature_squares = file.features;
+  if (file.markov_rank > 0.0) own.level_rank = file.markov_rank;
+  own.vocab = file.draft_vocab > 0.0 ? file.draft_vocab : target.vocab;
+  if (file.drafts > 0) {
+    own.default_depth = file.drafts;
+    if (own.kind == DraftingKind::parallel || own.default_nodes < file.drafts) own.default_nodes = file.drafts;
+    own.training.drafts = file.drafts;
+  }
+  DrafterShape drafter = drafter_for(own, target);
+  drafter.name = preset->name + " (" + name + ")";
+  if (!file.layers) return drafter;
+  const ModelShape& layers = *file.layers;
+  ModelShape& shape = drafter.shape;
+  shape.body_parameters += layers.body_parameters - own.layers * (own.dense ? dense_layer_parameters(target) : 0.0);
+  shape.layers = layers.layers;
+  shape.width = layers.width;
+  shape.heads = layers.heads;
+  shape.kv_heads = layers.kv_heads;
+  shape.head_dim = layers.head_dim;
+  shape.cache = layers.cache;
+  shape.precision = layers.precision;
+  shape.head_parameters = own.heads * layers.width * shape.vocab;
+  drafter.first_pass_parameters = own.feature_squares * target.width * layers.width;
+  return drafter;
+}
+
 DrafterShape model_drafter(const ModelShape& shape, const std::string& name) {
   DrafterShape drafter;
   drafter.name = name;
@@ -210,14 +244,24 @@ std::string published_drafters() {
 }
 
 DrafterShape find_drafter(const std::string& name, const ModelShape& target) {
+  std::filesystem::path path = name;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) path /= "config.json";
+  if (path.extension() == ".toml") return model_drafter(find_model(name), name);
+  if (path.extension() == ".json") {
+    constexpr std::size_t kBytesMost = 64u << 20;
+    const std::string text(InputFile(path.string(), kBytesMost).text());
+    if (const auto head = read_head_config(text, path.string(), target))
+      return head_of_file(*head, target, printable_line(name));
+    return model_drafter(find_model(path.string()), printable_line(name));
+  }
   const DrafterPreset* preset = drafter_folder().match(name);
   if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0))
     return drafter_for(*preset, target);
-  if (name.ends_with(".toml") || name.ends_with(".json")) return model_drafter(find_model(name), name);
   if (const auto shape = match_model(name)) return model_drafter(*shape, shape->name);
   throw input_error("drafter " + in_quotes(name),
                     "unknown; expected a method (nearest: " + near_names(name, drafter_folder().names) +
-                        "), or a model that drafts: a preset, a TOML file or a config.json");
+                        "), a head's or a model's config.json or its folder, or a model's preset");
 }
 
 }  // namespace draftproof

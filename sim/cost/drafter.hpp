@@ -50,8 +50,9 @@ struct DrafterShape {
   bool one_pass() const { return kind == DraftingKind::parallel || kind == DraftingKind::ngram; }
 };
 
-// A preset of sim/presets/drafters by a name as people write it ("EAGLE-3 dynamic tree", "n-gram k=3"), else a model
-// (find_model) that drafts. Input error for an unknown name.
+// A preset of sim/presets/drafters by a name as people write it ("EAGLE-3 dynamic tree", "n-gram k=3"), the config.json
+// of a head (drafter_config.hpp) or its folder, else a model (find_model) that drafts. Input error for an unknown name,
+// and for a head of another target.
 DrafterShape find_drafter(const std::string& name, const ModelShape& target);
 std::vector<std::string> drafter_preset_names();
 // Training of the preset with this name. Errors (usage) at `where`: there is none.

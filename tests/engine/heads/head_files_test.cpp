@@ -250,6 +250,16 @@ HeadFiles with(HeadFiles files, const nlohmann::json& change, const char* inside
   return files;
 }
 
+TEST_CASE("Biases of Q, K and V are those of the head's class, whatever model_type says") {
+  // Llama's class beside Qwen2's type, without biases: read, and as Llama.
+  CHECK(!open_folder(with(eagle3_of_specforge(), {{"model_type", "qwen2"}})).description.shape.has_qkv_bias);
+  CHECK_NOTHROW(open_folder(with(eagle3_of_specforge(), {{"model_type", "qwen3"}})));
+  CHECK_NOTHROW(open_folder(with(eagle1(), {{"model_type", "qwen2"}})));
+  // Qwen2's class has them: a head without is incomplete.
+  CHECK_THAT(refusal(with(eagle3_of_specforge(), {{"architectures", {"Qwen2ForCausalLMEagle3"}}})),
+             Contains("q_proj.bias"));
+}
+
 TEST_CASE("a key that no reader knows is refused where it may change the arithmetic") {
   const nlohmann::json refused[] = {{{"attention_multiplier", 0.5}},
                                     {{"use_something_new", true}},
@@ -267,6 +277,15 @@ TEST_CASE("a key that no reader knows is refused where it may change the arithme
                  Contains("config.json: '" + key + "' is ") && Contains("may change the arithmetic"));
     }
     for (const nlohmann::json& change : harmless) CHECK_NOTHROW(open_folder(with(files, change)));
+  }
+  // Of a head without experts their keys say nothing; with experts the first of them is refused.
+  for (const nlohmann::json& change : {nlohmann::json{{"decoder_sparse_step", 1}},
+                                       nlohmann::json{{"norm_topk_prob", true}, {"num_experts_per_tok", 8}},
+                                       nlohmann::json{{"mlp_only_layers", {1}}, {"router_aux_loss_coef", 0.001}}}) {
+    CHECK_NOTHROW(open_folder(with(eagle3_of_specforge(), change)));
+    nlohmann::json routed = change;
+    routed["num_experts"] = 8;
+    CHECK_THAT(refusal(with(eagle3_of_specforge(), routed)), Contains("may change the arithmetic"));
   }
   CHECK_THAT(refusal(with(speculators_eagle3(), {{"residual_multiplier", 2}}, "transformer_layer_config")),
              Contains("'transformer_layer_config': 'residual_multiplier' is 2, which may change the arithmetic"));
