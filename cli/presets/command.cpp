@@ -40,7 +40,8 @@ Json models_json() {
     return {{"name", model.name},
             {"layers", model.layers},
             {"parameters_b", model.total_parameters() / 1e9},
-            {"active_parameters_b", model.active_parameters() / 1e9}};
+            {"active_parameters_b", model.active_parameters() / 1e9},
+            {"kv_mb_at_32k", 2.0 * model.cached_values(32768.0) / 1e6}};  // in 16 bits
   });
 }
 

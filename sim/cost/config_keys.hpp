@@ -20,9 +20,9 @@ inline constexpr Names kWidth{"hidden_size", "n_embd", "d_model", "model_dim", "
 inline constexpr Names kHeads{
     "num_attention_heads",          "n_head", "n_heads", "num_heads", "num_query_heads", "heads",
     "num_attention_heads_per_layer"};
-inline constexpr Names kKvHeads{
-    "num_key_value_heads",  "num_kv_heads",          "n_kv_heads", "n_head_kv",
-    "num_attention_groups", "multi_query_group_num", "kv_heads",   "num_key_value_heads_per_layer"};
+inline constexpr Names kKvHeads{"num_key_value_heads",          "num_kv_heads",          "n_kv_heads", "n_head_kv",
+                                "num_attention_groups",         "multi_query_group_num", "kv_heads",   "kv_n_heads",
+                                "num_key_value_heads_per_layer"};
 inline constexpr Names kHeadDim{"head_dim", "attention_head_dim", "kv_channels", "head_size"};
 inline constexpr Names kFfn{"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff", "hidden_dim", "ffn"};
 // Of layers without experts, where intermediate_size is that of an expert.

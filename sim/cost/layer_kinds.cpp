@@ -63,6 +63,7 @@ Mixer mamba_of(const ConfigKeys& config) {
 }
 
 Mixer mixer_named(const std::string& word, const ConfigKeys& config) {
+  if (word == "attention" && config.text("model_type") == "recurrent_gemma") return Mixer::sliding;
   for (const auto& [known, mixer] : kWords)
     if (word == known) return mixer == Mixer::mamba ? mamba_of(config) : mixer;
   std::string words;
