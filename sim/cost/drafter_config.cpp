@@ -15,31 +15,31 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string lower_of(std::string text) {
+std::string in_small_letters(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
 }
 
 // The first word that a name holds decides.
-constexpr std::array<std::pair<const char*, const char*>, 14> kMethods{{{"peagle", "P-EAGLE"},
-                                                                        {"p-eagle", "P-EAGLE"},
-                                                                        {"p_eagle", "P-EAGLE"},
-                                                                        {"eagle3", "EAGLE-3"},
-                                                                        {"eagle-3", "EAGLE-3"},
-                                                                        {"eagle", "EAGLE"},
-                                                                        {"dspark", "DSpark"},
-                                                                        {"dflash", "DFlash"},
-                                                                        {"medusa", "Medusa"},
-                                                                        {"hydra", "Hydra"},
-                                                                        {"mlpspeculator", "Hydra"},
-                                                                        {"mlp_speculator", "Hydra"},
-                                                                        {"mtp", "MTP"},
-                                                                        {"nextn", "MTP"}}};
+constexpr std::array<std::pair<const char*, const char*>, 14> kHeadNames{{{"peagle", "P-EAGLE"},
+                                                                          {"p-eagle", "P-EAGLE"},
+                                                                          {"p_eagle", "P-EAGLE"},
+                                                                          {"eagle3", "EAGLE-3"},
+                                                                          {"eagle-3", "EAGLE-3"},
+                                                                          {"eagle", "EAGLE"},
+                                                                          {"dspark", "DSpark"},
+                                                                          {"dflash", "DFlash"},
+                                                                          {"medusa", "Medusa"},
+                                                                          {"hydra", "Hydra"},
+                                                                          {"mlpspeculator", "Hydra"},
+                                                                          {"mlp_speculator", "Hydra"},
+                                                                          {"mtp", "MTP"},
+                                                                          {"nextn", "MTP"}}};
 
 std::string method_in(const std::string& name) {
-  for (const auto& [word, method] : kMethods)
-    if (lower_of(name).find(word) != std::string::npos) return method;
+  for (const auto& [word, method] : kHeadNames)
+    if (in_small_letters(name).find(word) != std::string::npos) return method;
   return "";
 }
 
