@@ -194,7 +194,7 @@ std::vector<Bounds> reach_of(double drafts, double draft_tokens, const std::vect
   const auto positions = static_cast<double>(survival.size());
   const double mean = draft_tokens / drafts;
   std::vector<Bounds> reach;
-  if (mean >= positions) return reach;
+  if (mean >= positions || mean < 1.0) return reach;
   double behind = 0.0;  // accepted at later positions
   for (std::size_t i = survival.size(); i-- > 0;) {
     const auto before = static_cast<double>(i);
