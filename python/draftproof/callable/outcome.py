@@ -94,7 +94,7 @@ class CallableAudit:
         return {"kind": self.kind, "verdict": self.verdict, "sentence": self.sentence, "n": self.n, "alpha": self.alpha,
                 "tv": self.tv, "profile": self.profile, "but": self.but, "readings": self.readings, "seconds": self.seconds, "notes": self.notes,
                 "failures": [{"name": f.name, "case": f.case.name if f.case is not None else "", "sentence": f.sentence, "n": f.n,
-                              "distance": f.distance, "suspect": f.suspect,
+                              "distance": f.distance, "suspect": f.suspect, "rule": f.rule,
                               "before": f.before.name if f.before is not None else None, "snippet": f.snippet,
                               "traceback": f.traceback, "by_every_profile": f.by_every_profile} for f in self.failures],
                 "cases": [dataclasses.asdict(case) for case in self.cases]}
