@@ -12,6 +12,9 @@
 namespace draftproof {
 namespace {
 
+constexpr std::uint64_t kRatioMax = 400;
+constexpr std::uint64_t kAnyRatioBytes = std::uint64_t{1} << 26;
+
 class Inflating {
  public:
   Inflating() {
@@ -25,14 +28,14 @@ class Inflating {
   z_stream stream{};
 };
 
-}  // namespace
-
-std::string gunzip(std::string_view packed, const std::string& name, std::uint64_t limit_bytes) {
+// Calls take(bytes) for what is unpacked, part by part.
+template <class Take>
+void for_each_part(std::string_view packed, const std::string& name, const Take& take) {
   constexpr std::size_t kTakenMost = std::size_t{1} << 30;  // zlib counts in 32 bits
-  std::string text;
   std::array<char, 1 << 16> part{};
   Inflating inflating;
   z_stream& stream = inflating.stream;
+  std::uint64_t unpacked = 0;
   while (true) {
     if (stream.avail_in == 0) {
       const std::size_t taken = std::min(packed.size(), kTakenMost);
@@ -44,17 +47,35 @@ std::string gunzip(std::string_view packed, const std::string& name, std::uint64
     stream.avail_out = static_cast<uInt>(part.size());
     const int status = inflate(&stream, Z_NO_FLUSH);
     const std::size_t bytes = part.size() - stream.avail_out;
-    if (text.size() + bytes > limit_bytes)
-      throw input_error(name, "unpacks to more than " + bytes_text(limit_bytes) + "; expected a shorter text");
-    text.append(part.data(), bytes);
+    unpacked += bytes;
+    take(std::string_view(part.data(), bytes));
     if (status == Z_STREAM_END) {
-      if (stream.avail_in == 0 && packed.empty()) return text;
+      if (stream.avail_in == 0 && packed.empty()) return;
       inflateReset(&stream);  // the next member
     } else if (status != Z_OK || (bytes == 0 && stream.avail_in == 0 && packed.empty())) {
-      throw input_error(name, "is gzip that is damaged or ends early, after " + bytes_text(text.size()) +
+      throw input_error(name, "is gzip that is damaged or ends early, after " + bytes_text(unpacked) +
                                   " of text; expected a whole file (gzip -t)");
     }
   }
+}
+
+}  // namespace
+
+std::string gunzip(std::string_view packed, const std::string& name, std::uint64_t limit_bytes) {
+  const std::uint64_t likely_bytes = std::max(kAnyRatioBytes, kRatioMax * packed.size());
+  std::uint64_t unpacked = 0;
+  for_each_part(packed, name, [&](std::string_view part) {
+    unpacked += part.size();
+    if (unpacked > limit_bytes)
+      throw input_error(name, "unpacks to more than " + bytes_text(limit_bytes) + "; expected a shorter text");
+    if (unpacked > likely_bytes)
+      throw input_error(name, "unpacks to more than " + std::to_string(kRatioMax) +
+                                  " times its size; expected a log or a document (if it is one, unpack it: gunzip)");
+  });
+  std::string text;
+  text.reserve(unpacked);
+  for_each_part(packed, name, [&](std::string_view part) { text.append(part); });
+  return text;
 }
 
 }  // namespace draftproof

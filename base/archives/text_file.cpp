@@ -7,6 +7,7 @@
 #include "base/archives/gunzip.hpp"
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
+#include "base/text_encoding.hpp"
 
 namespace draftproof {
 namespace {
@@ -35,12 +36,13 @@ bool is_gzip(std::string_view text) {
 }  // namespace
 
 std::string read_text(const std::string& path, std::uint64_t limit_bytes) {
-  if (path == "-") {
-    const std::string& text = read_standard_input(limit_bytes);
-    return is_gzip(text) ? gunzip(text, kStandardInput, limit_bytes) : text;
-  }
-  const InputFile file(path, limit_bytes);
-  return is_gzip(file.text()) ? gunzip(file.text(), path, limit_bytes) : std::string(file.text());
+  const auto text_of = [&](std::string_view bytes, const std::string& name) {
+    std::string text = is_gzip(bytes) ? gunzip(bytes, name, limit_bytes) : std::string(bytes);
+    auto decoded = as_utf8(text);
+    return decoded ? *std::move(decoded) : text;
+  };
+  if (path == "-") return text_of(read_standard_input(limit_bytes), kStandardInput);
+  return text_of(InputFile(path, limit_bytes).text(), path);
 }
 
 }  // namespace draftproof

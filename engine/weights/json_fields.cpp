@@ -15,14 +15,10 @@ JsonFields JsonFields::read(const std::string& path) {
 }
 
 JsonFields JsonFields::parse(const std::string& path, std::string_view text) {
-  require_json_depth(text, path);
-  auto document = std::make_shared<nlohmann::json>();
-  try {
-    *document = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& exception) {
-    const std::string reason = printable_line(exception.what());
-    throw input_error(path, "is not JSON in UTF-8: " + reason.substr(0, 200));
-  }
+  std::string reason;
+  auto document = std::make_shared<nlohmann::json>(parse_json<nlohmann::json>(text, path, &reason));
+  if (document->is_discarded())
+    throw input_error(path, "is not JSON in UTF-8: " + printable_line(reason).substr(0, 200));
   if (!document->is_object()) throw input_error(path, "is not a JSON object");
   const nlohmann::json* const root = document.get();
   return {path, std::move(document), root};
@@ -35,7 +31,10 @@ const nlohmann::json* JsonFields::find(const char* key) const {
 
 void JsonFields::fail(const char* key, const std::string& expected) const {
   const nlohmann::json* const value = find(key);
-  const std::string found = value == nullptr ? "missing" : std::string("of type ") + value->type_name();
+  constexpr std::size_t kShown = 40;
+  const std::string found = value == nullptr     ? "missing"
+                            : value->is_string() ? in_quotes(value->get<std::string>().substr(0, kShown))
+                                                 : std::string("of type ") + value->type_name();
   throw input_error(where_, in_quotes(key) + " is " + found + "; expected " + expected);
 }
 

@@ -152,8 +152,7 @@ Recording read_recording(const std::string& path) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     try {
-      require_json_depth(line, path + ", line " + std::to_string(number));
-      const Json json = Json::parse(line);
+      const Json json = parse_json<Json>(line, path + ", line " + std::to_string(number));
       if (number == 1) {
         recording = header_of(json);
       } else {

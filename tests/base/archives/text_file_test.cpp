@@ -1,6 +1,8 @@
 // Files, and gzip that another program made.
 #include "base/archives/text_file.hpp"
 
+#include <zlib.h>
+
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -29,6 +31,28 @@ TEST_CASE("gzip is unpacked, members behind one another too, and any other file 
   CHECK(text_of(kPacked + kPacked) == "accept len\naccept len\n");
   CHECK(text_of("plain\n") == "plain\n");
   CHECK(text_of("") == "");
+  CHECK(text_of("\xEF\xBB\xBF"
+                "a\r\nb") == "a\nb");
+}
+
+TEST_CASE("gzip that unpacks to more than any log does is refused before memory is taken") {
+  constexpr std::size_t kUnpacked = (std::size_t{1} << 26) + 1;
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string zeros(kUnpacked, '0');
+  std::string packed(deflateBound(&stream, zeros.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(zeros.data());
+  stream.avail_in = static_cast<uInt>(zeros.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  REQUIRE(packed.size() < kUnpacked / 400);
+  const testing::TemporaryFolder folder;
+  testing::write_whole_file(folder.path() + "/log.gz", packed);
+  CHECK_THROWS_WITH(read_text(folder.path() + "/log.gz", std::uint64_t{1} << 30),
+                    Catch::Contains("unpacks to more than 400 times its size"));
 }
 
 TEST_CASE("damaged gzip, and one that unpacks to more than is allowed, are refused by name") {

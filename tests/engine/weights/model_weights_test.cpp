@@ -179,7 +179,7 @@ std::string config_failure(const std::string& from, const std::string& to) {
 TEST_CASE("a Hugging Face folder that lacks or contradicts something is refused by file and field") {
   for (const auto& [from, to, error] :
        {std::tuple(R"("llama")", R"("gpt_neox")", "config.json: 'model_type': is 'gpt_neox'"),
-        {R"("hidden_size": 32)", R"("hidden_size": "32")", "'hidden_size' is of type string; expected an integer"},
+        {R"("hidden_size": 32)", R"("hidden_size": "32")", "'hidden_size' is '32'; expected an integer"},
         {R"("hidden_size": 32)", R"("width": 32)", "'hidden_size' is missing"},
         {"silu", "gelu", "'hidden_act' is 'gelu'; expected silu"},
         {R"("vocab_size": 40)", R"("vocab_size": 41)", "'vocab_size' is 41, but the embedding has 40 rows"},
