@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -12,94 +12,11 @@
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
-#include "sim/import/text_lines.hpp"
+#include "sim/acceptance/acceptance_model.hpp"
+#include "sim/import/prometheus_samples.hpp"
 
 namespace draftproof {
 namespace {
-
-struct Sample {
-  std::string name;                           // without "vllm:" and "_total"
-  std::map<std::string, std::string> labels;  // all
-  double value = 0.0;
-};
-
-bool is_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':';
-}
-
-Error malformed(const std::string& where, const std::string& what) {
-  return input_error(where, what + "; expected NAME{LABEL=\"...\",...} NUMBER");
-}
-
-// name{label="value",...} number [timestamp]; values escape \\, \" and \n.
-Sample parse_sample(const std::string& line, const std::string& where) {
-  Sample sample;
-  std::size_t at = 0;
-  const auto skip_blanks = [&] {
-    while (at < line.size() && (line[at] == ' ' || line[at] == '\t')) ++at;
-  };
-  skip_blanks();
-  while (at < line.size() && is_name(line[at])) sample.name += line[at++];
-  skip_blanks();
-  if (at < line.size() && line[at] == '{') {
-    ++at;
-    for (;;) {
-      skip_blanks();
-      if (at < line.size() && line[at] == ',') {
-        ++at;
-        continue;
-      }
-      if (at < line.size() && line[at] == '}') break;
-      std::string label;
-      while (at < line.size() && is_name(line[at])) label += line[at++];
-      skip_blanks();
-      if (label.empty() || at + 1 >= line.size() || line[at] != '=') throw malformed(where, "has malformed labels");
-      ++at;
-      skip_blanks();
-      if (at >= line.size() || line[at] != '"') throw malformed(where, "has a label without quotes");
-      std::string value;
-      for (++at; at < line.size() && line[at] != '"'; ++at) {
-        if (line[at] == '\\' && at + 1 < line.size()) {
-          ++at;
-          value += line[at] == 'n' ? '\n' : line[at];
-        } else {
-          value += line[at];
-        }
-      }
-      if (at >= line.size()) throw malformed(where, "has a label that does not end");
-      ++at;
-      sample.labels[label] = value;
-    }
-    ++at;
-  }
-  skip_blanks();
-  if (at < line.size() && line[at] == '+') ++at;
-  const char* const first = line.data() + at;
-  const char* const last = line.data() + line.size();
-  const auto [end, error] = std::from_chars(first, last, sample.value);
-  if (sample.name.empty() || error != std::errc{} || (end != last && *end != ' ' && *end != '\t'))
-    throw malformed(where, "the value is " + in_quotes(line.substr(std::min(at, line.size()))));
-  return sample;
-}
-
-// The name without the prefix of the engine and the suffix of counters; empty for names of others.
-std::string short_name(std::string_view name) {
-  for (const std::string_view prefix : {"vllm:", "vllm_"})
-    if (name.starts_with(prefix)) {
-      name.remove_prefix(prefix.size());
-      if (name.ends_with("_total")) name.remove_suffix(6);
-      return std::string(name);
-    }
-  if (name.starts_with("sglang:") || name.starts_with("sglang_")) return "sglang:" + std::string(name.substr(7));
-  return "";
-}
-
-// Was the name's line one of ours? Others are skipped unread: an exporter may write them as it likes.
-bool concerns_us(std::string_view line) {
-  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  return line.starts_with("vllm:") || line.starts_with("vllm_") || line.starts_with("sglang:") ||
-         line.starts_with("sglang_");
-}
 
 // A counter over dumps, resets included.
 struct Counter {
@@ -117,22 +34,84 @@ constexpr std::string_view kDraftTokens = "spec_decode_num_draft_tokens";
 constexpr std::string_view kAccepted = "spec_decode_num_accepted_tokens";
 constexpr std::string_view kPerPosition = "spec_decode_num_accepted_tokens_per_pos";
 constexpr std::string_view kEmitted = "spec_decode_num_emitted_tokens";
+constexpr std::string_view kLength = "spec_accept_length";  // a gauge
 constexpr std::string_view kGenerated = "generation_tokens";
 constexpr std::string_view kFirstTokens = "time_to_first_token_seconds_count";
 constexpr std::string_view kPrompts = "prompt_tokens";
 constexpr std::string_view kGapSeconds = "inter_token_latency_seconds_sum";
 constexpr std::string_view kGaps = "inter_token_latency_seconds_count";
 constexpr std::string_view kIterations = "iteration_tokens_total_count";
-constexpr std::string_view kSglangLength = "sglang:spec_accept_length";
-constexpr std::string_view kSglangRunning = "sglang:num_running_reqs";
+constexpr std::string_view kRunning = "num_running_reqs";
+constexpr std::string_view kDecodes = "n_decode";  // llama.cpp's, those of prompts included
+
+// A metric, whatever engine counts it: the name behind the engine's prefix ("vllm:", "ray_vllm_", "lmdeploy:", ...) and
+// before the suffix of counters, "_total".
+struct Metric {
+  std::string_view engine, name;
+  bool speculates = false;
+};
+
+struct KnownMetric {
+  std::string_view name;
+  std::string_view as = {};  // the name that others give it
+  bool speculates = false;
+};
+
+constexpr KnownMetric kMetrics[] = {
+    {kDrafts, kDrafts, true},
+    {kDraftTokens, kDraftTokens, true},
+    {kAccepted, kAccepted, true},
+    {kPerPosition, kPerPosition, true},
+    {kEmitted, kEmitted, true},
+    {kLength, kLength, true},                          // SGLang
+    {"spec_decode_acceptance_length", kLength, true},  // TensorRT-LLM
+    {"n_draft", kDraftTokens, true},                   // llama.cpp and its descendants
+    {"n_drafted", kDraftTokens, true},
+    {"n_draft_accepted", kAccepted, true},
+    {"n_drafted_accepted", kAccepted, true},
+    {"tokens_predicted", kGenerated},
+    {kDecodes, kDecodes},
+    {kGenerated, kGenerated},
+    {kFirstTokens, kFirstTokens},
+    {kPrompts, kPrompts},
+    {kGapSeconds, kGapSeconds},
+    {kGaps, kGaps},
+    {kIterations, kIterations},
+    {kRunning, kRunning},
+};
+
+std::optional<Metric> metric_of(std::string_view name) {
+  constexpr std::string_view kCounter = "_total";
+  if (name.ends_with(kCounter)) name.remove_suffix(kCounter.size());
+  for (const KnownMetric& known : kMetrics) {
+    if (!name.ends_with(known.name) || name.size() == known.name.size()) continue;
+    const std::string_view engine = name.substr(0, name.size() - known.name.size());
+    // An underscore ends an engine's name only where the rest says what it is: not in "sglang:request_prompt_tokens".
+    if (engine.back() == ':' || (engine.back() == '_' && engine.find(':') == std::string_view::npos))
+      return Metric{engine.substr(0, engine.size() - 1), known.as, known.speculates};
+  }
+  return std::nullopt;
+}
+
+// As a user knows it, from a metric's prefix.
+std::string engine_name(std::string_view engine) {
+  if (engine.starts_with("ray_")) engine.remove_prefix(4);
+  for (const auto& [prefix, name] : {std::pair{"vllm", "vLLM"},
+                                     {"sglang", "SGLang"},
+                                     {"trtllm", "TensorRT-LLM"},
+                                     {"llamacpp", "llama.cpp"},
+                                     {"lmdeploy", "LMDeploy"}})
+    if (engine == prefix) return name;
+  return std::string(engine);
+}
 
 constexpr double kCountMax = 0x1p53;     // above, a double does not hold every whole number
 constexpr double kDraftLenMax = 1024.0;  // as of positions
 
 class Totals {
  public:
-  void add(const Sample& sample, const std::string& name, const std::string& where) {
-    std::string series = name;
+  void add(const PrometheusSample& sample, std::string_view name, const std::string& where) {
+    std::string series(name);
     for (const auto& [label, value] : sample.labels) series += '\x1f' + label + '=' + value;
     if (!(sample.value >= 0.0 && sample.value <= kCountMax))
       throw input_error(where, sample.name + " is " + number("%.6g", sample.value) + "; expected a count up to 2^53");
@@ -156,6 +135,7 @@ class Totals {
   // or is lower.
   void subtract(const Totals& before, const std::string& where) {
     for (const auto& [key, series] : before.series_) {
+      if (series.name == kLength || series.name == kRunning) continue;  // gauges
       const auto found = series_.find(key);
       const double was = series.counter.total();
       if (found == series_.end() || found->second.counter.total() < was)
@@ -207,11 +187,15 @@ class Totals {
   std::map<std::string, Series> series_;
 };
 
+void require_possible(double drafted, double accepted, const std::string& name) {
+  if (accepted > drafted) throw input_error(name, "more tokens are accepted than drafted; expected at most as many");
+}
+
+// A gauge of the mean length: SGLang's is of the last interval, TensorRT-LLM's of the last iteration, beside counters.
 AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
   AcceptanceData data;
-  data.format = "Prometheus text (SGLang)";
   std::vector<AcceptanceWindow> windows, idle;
-  for (const auto& [length, running] : totals.gauges(kSglangLength, kSglangRunning)) {
+  for (const auto& [length, running] : totals.gauges(kLength, kRunning)) {
     if (length < 1.0) continue;  // a rank that has not drafted yet
     if (running == 0.0)
       idle.push_back({name, {}, {}, length});
@@ -219,8 +203,48 @@ AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
       windows.push_back({name, running ? WindowSize(Weight(*running)) : WindowSize(), {}, length});
   }
   if (windows.empty()) windows = std::move(idle);
-  if (windows.empty()) throw input_error(name, "spec_accept_length is 0: nothing was drafted yet");
+  if (windows.empty()) throw input_error(name, "the gauge of the acceptance length is 0: nothing was drafted yet");
   merge_windows(windows, name, data);
+  const auto drafted = totals.sum(kDraftTokens, name), accepted = totals.sum(kAccepted, name);
+  if (!drafted || !accepted || *drafted <= 0.0) return data;
+  require_possible(*drafted, *accepted, name);
+  data.draft_tokens = std::llround(*drafted);
+  data.accepted_tokens = std::llround(*accepted);
+  data.notes.emplace_back(
+      "The acceptance length is a gauge of the newest iteration; the counters are since the start.");
+  // Drafts that all have K tokens: K = (length - 1) / (accepted / drafted).
+  const double k = *accepted > 0.0 ? (data.acceptance_length - 1.0) * *drafted / *accepted : 0.0;
+  constexpr double kNearlyWhole = 0.05;
+  if (k >= 1.0 && k <= kAcceptanceDepthMax && std::abs(k - std::round(k)) < kNearlyWhole)
+    data.draft_len = static_cast<std::int32_t>(std::lround(k));
+  return data;
+}
+
+// llama.cpp before it counted drafts: every step yields a token more than it accepts, and the first token of each of an
+// unknown number of requests is a prompt's.
+AcceptanceData from_tokens(const Totals& totals, const std::string& name) {
+  const double drafted = totals.sum(kDraftTokens, name).value_or(0.0);
+  const double accepted = totals.sum(kAccepted, name).value_or(0.0);
+  const auto generated = totals.sum(kGenerated, name), decodes = totals.sum(kDecodes, name);
+  require_possible(drafted, accepted, name);
+  if (drafted <= 0.0) throw input_error(name, "no token was drafted yet; expected counters of a server that drafted");
+  const double steps = generated ? *generated - accepted : decodes.value_or(0.0);
+  if (steps < 1.0)
+    throw input_error(
+        name,
+        "counts accepted drafts, and neither drafts nor generated tokens; expected one of them beside, or "
+        "the server's log");
+  AcceptanceData data;
+  merge_windows({{name, {}, {}, 1.0 + accepted / steps}}, name, data);
+  data.draft_tokens = std::llround(drafted);
+  data.accepted_tokens = std::llround(accepted);
+  data.draft_len = static_cast<std::int32_t>(std::min<double>(kAcceptanceDepthMax, std::ceil(drafted / steps - 1e-9)));
+  data.notes.push_back(number("%.0f", accepted) + " of " + number("%.0f", drafted) +
+                       " drafts were accepted. How many steps drafted is not counted" +
+                       (decodes ? ": of the " + number("%.0f", *decodes) + " decodes some are of prompts" : "") +
+                       ". They are at most " + number("%.0f", steps) + ", so the acceptance length is at least " +
+                       number("%.2f", data.acceptance_length) +
+                       "; the server's log says it (\"mean acceptance length\").");
   return data;
 }
 
@@ -228,25 +252,21 @@ AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
 // if the number of drafts is known.
 AcceptanceData from_counters(const Totals& totals, const std::string& name) {
   AcceptanceData data;
-  data.format = "Prometheus text";
   const auto drafts = totals.sum(kDrafts, name);
   const auto drafted = totals.sum(kDraftTokens, name);
   const auto accepted = totals.sum(kAccepted, name);
   if (!drafts)
-    throw input_error(name, totals.sum(kEmitted, name)
-                                ? "has counters of vLLM before 0.9, which do not count drafts; expected "
-                                  "vllm:spec_decode_num_drafts_total"
-                                : "has no vllm:spec_decode_num_drafts_total; expected the counters of a "
-                                  "server that speculates");
-  if (*drafts == 0.0) throw input_error(name, "vllm:spec_decode_num_drafts_total is 0: nothing was drafted yet");
+    throw input_error(name,
+                      "has counters of vLLM before 0.9, which do not count drafts; expected "
+                      "vllm:spec_decode_num_drafts_total");
+  if (*drafts == 0.0) throw input_error(name, "spec_decode_num_drafts_total is 0: nothing was drafted yet");
   AcceptanceWindow window{name, Steps(std::llround(*drafts)), {}, std::nullopt};
   for (const double count : totals.by_position()) window.survival.push_back(count / *drafts);
   double sum = 0.0;
   for (const double s : window.survival) sum += s;
   require_survival(window.survival, name + ", accepted tokens per position over drafts", 1e-9);
   if (accepted) window.acceptance_length = 1.0 + *accepted / *drafts;
-  if (accepted && drafted && *accepted > *drafted)
-    throw input_error(name, "more tokens are accepted than drafted; expected at most as many");
+  if (accepted && drafted) require_possible(*drafted, *accepted, name);
   if (accepted && !window.survival.empty() && std::abs(sum * *drafts - *accepted) > 0.001 * *accepted + 1.0)
     throw input_error(name, "the accepted tokens of all positions are " + std::to_string(std::llround(sum * *drafts)) +
                                 ", and num_accepted_tokens is " + std::to_string(std::llround(*accepted)) +
@@ -287,81 +307,92 @@ std::optional<ThroughputWindow> throughput_of(const Totals& totals, const std::s
   return ThroughputWindow{running, decoded / engine_seconds, totals.sum(kPrompts, name).value_or(0.0) / engine_seconds};
 }
 
-// The counters of a model, and its name.
-std::pair<std::string, Totals> totals_of(std::string_view text, const std::string& name, const std::string& model) {
-  struct Model {
-    Totals totals;
-    bool speculates = false;
-  };
-  std::map<std::string, Model> by_model;
-  std::vector<std::string> with_speculation;  // in the order of the file
-  TextLines lines(text, name);
-  while (lines.next()) {
-    if (!concerns_us(lines.line())) continue;
-    std::string_view line_name = lines.line();
-    line_name.remove_prefix(line_name.find_first_not_of(" \t"));
-    line_name = line_name.substr(0, line_name.find_first_of("{ \t"));
-    const std::string known = short_name(line_name);
-    const bool speculates = known.starts_with("spec_decode_num") || known == kSglangLength;
-    constexpr std::array kOthers{kGenerated, kFirstTokens, kPrompts, kGapSeconds, kGaps, kIterations, kSglangRunning};
-    if (!speculates && std::ranges::find(kOthers, known) == kOthers.end()) continue;
-    if (known.ends_with("_created")) continue;  // when a counter began, not what it counted
-    const Sample sample = parse_sample(lines.line(), lines.where());
+struct Model {
+  std::string engine, name;
+  Totals totals;
+  bool speculates = false;
+};
+
+// The counters of a model of an engine.
+Model model_of(std::string_view text, const std::string& name, const std::string& model) {
+  std::map<std::pair<std::string, std::string>, Model> models;  // by engine and model_name
+  std::vector<Model*> with_speculation;                         // in the order of the file
+  const auto wanted = [](std::string_view metric) { return metric_of(metric).has_value(); };
+  for_each_sample(text, name, wanted, [&](const PrometheusSample& sample, const std::string& where) {
+    const Metric metric = *metric_of(sample.name);
     const auto label = sample.labels.find("model_name");
     const std::string of_model = label == sample.labels.end() ? "" : label->second;
-    Model& found = by_model[of_model];
-    if (speculates && !found.speculates) with_speculation.push_back(of_model);
-    found.speculates |= speculates;
-    found.totals.add(sample, known, lines.where());
-  }
+    Model& found = models[{std::string(metric.engine), of_model}];
+    if (metric.speculates && !found.speculates) with_speculation.push_back(&found);
+    found.speculates |= metric.speculates;
+    found.engine = metric.engine;
+    found.name = of_model;
+    found.totals.add(sample, metric.name, where);
+  });
   if (with_speculation.empty())
     throw input_error(name, "has no counters of speculation; expected vllm:spec_decode_num_drafts_total and the like");
-  std::string chosen = model;
-  if (model.empty()) {
-    if (with_speculation.size() > 1) {
-      constexpr std::size_t kNamesShown = 4;
-      std::string names =
-          joined(std::span(with_speculation).first(std::min(kNamesShown, with_speculation.size())), ", ", in_quotes);
-      if (with_speculation.size() > kNamesShown)
-        names += " and " + std::to_string(with_speculation.size() - kNamesShown) + " more";
-      throw input_error(name, "has counters of several models (" + names + "); expected one, chosen by its model_name");
-    }
-    chosen = with_speculation.front();
-  } else if (const auto found = by_model.find(model); found == by_model.end() || !found->second.speculates) {
-    throw input_error(name, "has no counters of speculation with model_name " + in_quotes(model) +
-                                "; expected one of " + in_quotes(with_speculation.front()) +
-                                (with_speculation.size() > 1 ? ", ..." : ""));
+  const bool engines = std::ranges::any_of(
+      with_speculation, [&](const Model* other) { return other->engine != with_speculation.front()->engine; });
+  std::vector<std::string> names;
+  for (const Model* const of : with_speculation) names.push_back(engines ? of->engine + ":" + of->name : of->name);
+  std::size_t chosen = 0;
+  if (model.empty() && names.size() > 1) {
+    constexpr std::size_t kNamesShown = 4;
+    std::string shown = joined(std::span(names).first(std::min(kNamesShown, names.size())), ", ", in_quotes);
+    if (names.size() > kNamesShown) shown += " and " + std::to_string(names.size() - kNamesShown) + " more";
+    throw input_error(name, "has counters of several models (" + shown + "); expected one, chosen by its model_name");
   }
-  return {chosen, std::move(by_model[chosen].totals)};
+  if (!model.empty()) {
+    chosen = static_cast<std::size_t>(std::ranges::find(names, model) - names.begin());
+    if (chosen == names.size())
+      throw input_error(name, "has no counters of speculation with model_name " + in_quotes(model) +
+                                  "; expected one of " + in_quotes(names.front()) + (names.size() > 1 ? ", ..." : ""));
+  }
+  Model found = std::move(*with_speculation[chosen]);
+  found.name = names[chosen];
+  return found;
+}
+
+AcceptanceData data_of(const Model& model, const std::string& name) {
+  const Totals& totals = model.totals;
+  AcceptanceData data = totals.has(kDrafts) || totals.has(kEmitted) ? from_counters(totals, name)
+                        : totals.has(kLength)                       ? from_gauges(totals, name)
+                                                                    : from_tokens(totals, name);
+  data.format = "Prometheus text (" + engine_name(model.engine) + ")";
+  return data;
 }
 
 }  // namespace
 
 bool is_prometheus_text(std::string_view text) {
-  TextLines lines(text, "");
-  while (lines.next())
-    if (concerns_us(lines.line()) && (has_words(lines.line(), "spec_decode") || has_words(lines.line(), "spec_accept")))
-      return true;
-  return false;
+  if (is_prometheus_api(text)) return true;
+  bool speculates = false;
+  const auto look = [&](std::string_view name) {
+    const auto metric = metric_of(name);
+    speculates |= metric && metric->speculates;
+    return false;
+  };
+  for_each_sample(text, "", look, [](const PrometheusSample&, const std::string&) {});
+  return speculates;
 }
 
 AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model) {
-  const Totals totals = totals_of(text, name, model).second;
-  return totals.has(kSglangLength) ? from_gauges(totals, name) : from_counters(totals, name);
+  return data_of(model_of(text, name, model), name);
 }
 
 AcceptanceData read_prometheus_difference(std::string_view before, const std::string& before_name,
                                           std::string_view after, const std::string& after_name,
                                           const std::string& model) {
-  auto [of, totals] = totals_of(after, after_name, model);
+  Model newer = model_of(after, after_name, model);
   const std::string name = before_name + ".." + after_name;
-  if (totals.has(kSglangLength))
+  if (!newer.totals.has(kDrafts) && newer.totals.has(kLength))
     throw input_error(name,
-                      "SGLang's acceptance length is a gauge, which has no difference; expected one dump, or vLLM's");
-  totals.subtract(totals_of(before, before_name, of).second, name);
-  AcceptanceData data = from_counters(totals, name);
+                      engine_name(newer.engine) +
+                          "'s acceptance length is a gauge, which has no difference; expected one dump, or vLLM's");
+  newer.totals.subtract(model_of(before, before_name, newer.name).totals, name);
+  AcceptanceData data = data_of(newer, name);
   data.notes.push_back("The counters are those of the time between the two dumps.");
-  if (const auto throughput = throughput_of(totals, name)) data.throughput.push_back(*throughput);
+  if (const auto throughput = throughput_of(newer.totals, name)) data.throughput.push_back(*throughput);
   return data;
 }
 

@@ -1,6 +1,8 @@
-// Counters of speculation in Prometheus text (exposition format 0.0.4), as a server's /metrics answers:
-// vllm:spec_decode_num_drafts_total and its companions (engine/metrics/prometheus writes them too), and SGLang's
-// gauge sglang:spec_accept_length, weighted by sglang:num_running_reqs where ranks have one each.
+// Counters of speculation in metrics (prometheus_samples.hpp), as a server's /metrics answers, whatever prefix an
+// engine or Ray gives their names: spec_decode_num_drafts_total and its companions (vLLM, llama.cpp since August 2026,
+// LMDeploy; engine/metrics/prometheus writes them too); SGLang's gauge spec_accept_length, weighted by num_running_reqs
+// where ranks have one each; TensorRT-LLM's gauge spec_decode_acceptance_length; llama.cpp's n_draft_total and
+// n_draft_accepted_total, which leave the steps unknown.
 //
 // Engines (label engine) are added up. Several dumps behind one another count once: a counter that falls was reset, and
 // what it had reached before is added. num_accepted_tokens_per_pos counts unconditionally, from position 0.
@@ -14,9 +16,10 @@
 namespace draftproof {
 
 bool is_prometheus_text(std::string_view text);
-// model: the model_name whose counters to read; empty: the only one. Errors (input): several models and none chosen, or
-// none of this name; no counters of speculation, or none that counted a draft; naming the line: a sample without a
-// number, a position that is no whole number, counters that contradict one another.
+// model: the model_name whose counters to read (behind ENGINE: where the file has several engines); empty: the only
+// one. Errors (input): several models and none chosen, or none of this name; no counters of speculation, or none that
+// counted a draft; naming the line: a sample without a number, a position that is no whole number, counters that
+// contradict one another.
 AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model = "");
 
 // Of the time between two dumps of one server, the difference of their counters. Errors (input): as above; a counter

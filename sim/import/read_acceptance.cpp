@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/archives/text_file.hpp"
 #include "base/error.hpp"
+#include "base/text_encoding.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
 #include "sim/import/acceptance_data.hpp"
+#include "sim/import/json_documents.hpp"
 #include "sim/import/length_curves.hpp"
+#include "sim/import/likely_formats.hpp"
+#include "sim/import/llama_cpp_log.hpp"
 #include "sim/import/prometheus_text.hpp"
 #include "sim/import/rates_csv.hpp"
 #include "sim/import/result_json.hpp"
@@ -44,9 +49,13 @@ AcceptanceData of_recording(std::string_view text, const std::string& name, cons
   return data;
 }
 
-bool is_json(std::string_view body) {
-  const std::string_view first = body.substr(0, body.find('\n'));
-  return nlohmann::json::accept(first) || nlohmann::json::accept(body);
+bool is_json(std::string_view text) {
+  if (!begins_as_json(text)) return false;
+  try {
+    return JsonDocuments(text, "").next();
+  } catch (const Error&) {  // a log whose lines begin with a bracket
+    return false;
+  }
 }
 
 struct Format {
@@ -56,7 +65,6 @@ struct Format {
 };
 
 std::string_view body_of(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   return text;
 }
@@ -71,9 +79,14 @@ std::optional<Format> format_of(std::string_view text) {
   constexpr Format kSglang{[](std::string_view t, const std::string& name, const ImportOptions& options) {
     return read_sglang_log(t, name, options.plain);
   }};
-  constexpr Format kJson{[](std::string_view t, const std::string& name, const ImportOptions&) {
-    return read_result_json(body_of(t), name);
-  }};
+  constexpr Format kJson{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+                           return read_result_json(t, name, options.choice);
+                         },
+                         true};
+  constexpr Format kLlamaCpp{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+                               return read_llama_cpp_log(t, name, options.choice);
+                             },
+                             true};
   constexpr Format kRecording{[](std::string_view t, const std::string& name, const ImportOptions& options) {
                                 return of_recording(body_of(t), name, options.choice);
                               },
@@ -95,7 +108,8 @@ std::optional<Format> format_of(std::string_view text) {
   if (braced && body.find("\"acc_len\"") != std::string_view::npos) return kRecording;
   if (is_prometheus_text(text)) return kPrometheus;
   if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics")) return kVllm;
-  if (braced && is_json(body)) return kJson;
+  if (is_llama_cpp_log(text)) return kLlamaCpp;
+  if (is_json(body)) return kJson;
   if (is_rates_csv(text)) return kRates;
   if (is_length_curves(text)) return kCurves;
   if (is_sglang_log(text)) return kSglang;
@@ -111,15 +125,14 @@ AcceptanceData of_any(std::string_view text, const std::string& name, const Impo
     data.takes_rates = format->takes_rates;
     return data;
   }
-  throw input_error(name,
-                    "is of no known format; expected vLLM's log or Prometheus text, SGLang's log, a CSV of rates "
-                    "(with a header), recorded acceptances (JSON lines with acc_len), acceptance lengths by "
-                    "model and K (YAML), or the JSON of demo, generate, AIPerf or a server's answers");
+  throw input_error(name, "says nothing of speculation in a form that is known. " + likely_formats(text));
 }
 
 }  // namespace
 
 AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const ImportOptions& options) {
+  const std::optional<std::string> decoded = as_utf8(text);
+  if (decoded) text = *decoded;
   AcceptanceData data = of_any(text, name, options);
   data.path = name;
   return data;
@@ -135,6 +148,39 @@ std::optional<std::pair<std::string, std::string>> snapshots_of(const std::strin
   return std::pair(path.substr(0, dots), path.substr(dots + 2));
 }
 
+// A sweep's folder: the JSON files below it, without the summaries of runs that lie beside them (vLLM's run=N.json).
+AcceptanceData of_folder(const std::string& path, const ImportOptions& options) {
+  namespace fs = std::filesystem;
+  constexpr std::size_t kFilesMax = 10'000;
+  constexpr std::uint64_t kFolderBytesMax = std::uint64_t{1} << 30;
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(path, fs::directory_options::skip_permission_denied, error), end;
+       !error && entry != end; entry.increment(error))
+    if (const std::string extension = entry->path().extension().string();
+        (extension == ".json" || extension == ".jsonl") && entry->is_regular_file(error))
+      files.push_back(entry->path());
+  if (error) throw input_error(path, "cannot be read: " + error.message());
+  std::erase_if(files, [](const fs::path& file) {
+    return file.filename() == "summary.json" && fs::exists(file.parent_path() / "run=0.json");
+  });
+  std::ranges::sort(files);
+  if (files.empty() || files.size() > kFilesMax)
+    throw input_error(path, "is a folder with " + std::to_string(files.size()) +
+                                " JSON files; expected a file, or the folder of a sweep with 1 to " +
+                                std::to_string(kFilesMax) + " results");
+  std::vector<NamedText> texts;
+  std::uint64_t bytes = 0;
+  for (const fs::path& file : files) {
+    texts.push_back({read_text(file.string(), kFolderBytesMax - bytes), file.string()});
+    bytes += texts.back().text.size();
+  }
+  AcceptanceData data = read_result_jsons(texts, path, options.choice);
+  data.path = path;
+  data.takes_choice = true;
+  return data;
+}
+
 }  // namespace
 
 bool names_two_dumps(const std::string& path) {
@@ -143,7 +189,7 @@ bool names_two_dumps(const std::string& path) {
 
 bool holds_acceptance(const std::string& path) {
   if (const auto both = snapshots_of(path)) return is_prometheus_text(read_text(both->second, kFileBytesMax));
-  return format_of(read_text(path, kFileBytesMax)).has_value();
+  return std::filesystem::is_directory(path) || format_of(read_text(path, kFileBytesMax)).has_value();
 }
 
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options) {
@@ -155,6 +201,7 @@ AcceptanceData read_acceptance(const std::string& path, const ImportOptions& opt
     data.takes_choice = true;
     return data;
   }
+  if (std::filesystem::is_directory(path)) return of_folder(path, options);
   return parse_acceptance(read_text(path, kFileBytesMax), path, options);
 }
 

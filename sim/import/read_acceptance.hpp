@@ -1,9 +1,11 @@
-// Reads what an operator has of acceptance; the format is found out from the content. Files may be gzip, and "-" is
-// standard input. BEFORE..AFTER are two dumps of Prometheus text, of which the difference is read.
+// Reads what an operator has of acceptance; the format is found out from the content. Files may be gzip, in any
+// encoding (base/text_encoding.hpp), and "-" is standard input. BEFORE..AFTER are two dumps of metrics, of which the
+// difference is read; of a folder, such as that of a sweep of vLLM's, the JSON files below it.
 //
 //   vLLM log               vllm_log.hpp
-//   Prometheus text        prometheus_text.hpp
 //   SGLang log             sglang_log.hpp
+//   llama.cpp log          llama_cpp_log.hpp
+//   metrics                prometheus_text.hpp
 //   CSV of rates           rates_csv.hpp
 //   JSON documents         result_json.hpp
 //   lengths by K (YAML)    length_curves.hpp
@@ -18,12 +20,15 @@
 namespace draftproof {
 
 struct ImportOptions {
-  std::string choice;  // a model_name of Prometheus text, a drafter of a recording, a curve, where the file has several
+  // Where the file has several: a model_name of metrics, a drafter of a recording, a curve, a configuration of a
+  // benchmark, a server of a router's log.
+  std::string choice;
   std::string rates;   // "conditional" or "unconditional", of tables that do not say it; empty: not known
   bool plain = false;  // a log without speculation is read too, for its throughput: its data has no window
 };
 
-// Errors (input) naming the file: those of the formats, and a file that is none of them.
+// Errors (input) naming the file: those of the formats; of a file that is none of them the three likeliest formats, and
+// what each would have needed.
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options = {});
 // Is it BEFORE..AFTER, and no file of that name?
 bool names_two_dumps(const std::string& path);

@@ -95,11 +95,7 @@ std::optional<Number> number_behind(std::string_view line, std::string_view key,
 
 }  // namespace
 
-TextLines::TextLines(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {
-  if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF"))
-    throw input_error(name_, "is UTF-16; expected UTF-8, as iconv -f UTF-16 -t UTF-8 writes it");
-  if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
-}
+TextLines::TextLines(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
 
 bool TextLines::next() {
   if (rest_.empty()) return false;
@@ -181,7 +177,7 @@ std::vector<double> list_field(std::string_view line, std::string_view key, cons
   std::vector<double> numbers;
   if (!found) return numbers;
   std::string_view rest = *found;
-  if (rest.starts_with('[')) rest.remove_prefix(1);
+  if (rest.starts_with('[') || rest.starts_with('(')) rest.remove_prefix(1);
   const auto begins_number = [](char c) { return (c >= '0' && c <= '9') || c == '-' || c == '.'; };
   for (;;) {
     while (!rest.empty() && (is_blank(rest.front()) || rest.front() == ',')) rest.remove_prefix(1);

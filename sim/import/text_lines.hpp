@@ -9,8 +9,7 @@
 
 namespace draftproof {
 
-// The lines of a text, one after the other: without carriage returns, colours and other escape sequences, and without
-// the byte order mark in front.
+// The lines of a text in UTF-8, one after the other: without carriage returns, colours and other escape sequences.
 class TextLines {
  public:
   TextLines(std::string_view text, std::string name);
@@ -30,7 +29,8 @@ class TextLines {
   bool cut_ = false;
 };
 
-// The number behind a word of a prefix, "TP" of "[12:00:01 TP1]", "Engine" of "Engine 003:"; nothing where there is none.
+// The number behind a word of a prefix, "TP" of "[12:00:01 TP1]", "Engine" of "Engine 003:"; nothing where there is
+// none.
 std::optional<int> number_of_word(std::string_view line, std::string_view word);
 
 // Seconds of the first "12:30:05" in a line; nothing where there is none.

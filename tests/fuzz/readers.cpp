@@ -283,7 +283,8 @@ std::vector<std::string> prometheus_texts() {
   metrics.acceptance = counts;
   const std::string ours = prometheus_text(metrics, "a \"model\"\\with\nnames");
   // Two engines, a counter that falls, an exponent and a time; and a gauge of SGLang.
-  return {ours, ours + ours,
+  return {ours,
+          ours + ours,
           "# TYPE vllm:spec_decode_num_drafts_total counter\n"
           "vllm:spec_decode_num_drafts_total{engine=\"0\",model_name=\"m\"} 1.5e+06\r\n"
           "vllm:spec_decode_num_drafts_total{engine=\"1\",model_name=\"m\"} 2e6 1712345678000\n"
@@ -293,7 +294,19 @@ std::vector<std::string> prometheus_texts() {
           "vllm:spec_decode_num_accepted_tokens_total{engine=\"1\",model_name=\"m\"} 3e6\n",
           "# TYPE sglang:spec_accept_length gauge\n"
           "sglang:spec_accept_length{engine_type=\"unified\",model_name=\"glm\",tp_rank=\"0\"} 2.9\n"
-          "sglang:spec_accept_rate{model_name=\"glm\"} 0.63\n"};
+          "sglang:spec_accept_rate{model_name=\"glm\"} 0.63\n",
+          "| vllm:spec_decode_num_drafts_total | 3806 |\n| `vllm:spec_decode_num_draft_tokens_total` | **22836** |\n"
+          "| vllm:spec_decode_num_accepted_tokens_total{engine=\"0\"} | 5191 |\n",
+          "vllm:spec_decode_num_drafts (counter) = 100\nvllm:spec_decode_num_accepted_tokens (counter) = 110\n"
+          "vllm:spec_decode_num_accepted_tokens_per_pos (vector) = [80, 30]\n",
+          "trtllm_spec_decode_num_draft_tokens_total{model_name=\"m\"} 480.0\n"
+          "trtllm_spec_decode_num_accepted_tokens_total{model_name=\"m\"} 280.0\n"
+          "trtllm_spec_decode_acceptance_length{model_name=\"m\"} 2.75\n",
+          "llamacpp:tokens_predicted_total 794\nllamacpp:n_decode_total 281\nllamacpp:n_draft_total 834\n"
+          "llamacpp:n_draft_accepted_total 516\n",
+          R"({"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {"__name__":
+"vllm:spec_decode_num_drafts_total", "job": "vllm"}, "values": [[1, "10"], [2, "100"], [3, "40"]]}, {"metric": {"__name__":
+"vllm:spec_decode_num_accepted_tokens_total"}, "value": [1754000000.1, "110"]}]}})"};
 }
 
 // --- the simulator ---------------------------------------------------------------------------------------------------
@@ -386,8 +399,36 @@ std::vector<std::string> server_answers() {
       "{\"meta_info\": {\"spec_accept_length\": 3.2, \"spec_verify_ct\": 100}}\n",
       R"({"pooled_spec_decode_acceptance_histogram": {"0": 2, "1": 3, "2": 2, "3": 3, "4": 1}})",
       R"({"timings": {"predicted_n": 16, "draft_n": 12, "draft_n_accepted": 9}})",
+      R"({"model_id": "m", "request_rate": Infinity, "spec_decode_acceptance_length": 2.8, "spec_decode_num_drafts": 5,
+"spec_decode_draft_tokens": 15, "spec_decode_accepted_tokens": 9, "spec_decode_per_position_acceptance_rates": [1.0, 0.6, 0.2]})",
+      R"({"speculative_num_steps": 3, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 4,
+"internal_states": [{"avg_spec_accept_length": 2.41}]})",
+      "{\"accept_length\": 4.07, \"num_requests\": 80}\n{\"acc_length\": 3.5, \"batch_size\": 8}\n",
+      R"([{"iterLatencyMS": 20.1, "inflightBatchingStats": {"numContextRequests": 0, "numGenRequests": 8},
+"specDecodingStats": {"numDraftTokens": 24, "numAcceptedTokens": 12, "numRequestsWithDraftTokens": 8}}])",
+      R"({"request_info": {"num_requests": 9}, "decoding_stats": {"acceptance_length_percentiles": {"average": 2.5}}})",
+      R"({"usage": {"completion_tokens": 300}, "stats": {"total_draft_tokens_count": 492, "accepted_draft_tokens_count": 176}})",
+      "data: {\"id\": \"a\", \"timings\": {\"predicted_n\": 16, \"draft_n\": 15, \"draft_n_accepted\": 10}}\n\n"
+      "data: {\"id\": \"a\", \"stop\": true, \"timings\": {\"predicted_n\": 31, \"draft_n\": 30, \"draft_n_accepted\": "
+      "20}}\n\ndata: [DONE]\n\n",
       "# coding\nqwen:\n  thinking_on:\n    1: 1.9\n    2: 2.6\n    4: 3.6\n",
       "model,K,p1,p2,rate_kind\na,2,0.7,0.4,unconditional\n"};
+}
+
+std::vector<std::string> llama_cpp_logs() {
+  return {
+      "srv load: spawning server instance with name=m on port 41000\n"
+      "[41000] 0.01 I slot print_timing: id 1 | task 0 |        eval time = 2296.72 ms / 256 tokens (8.97 ms per "
+      "token)\n"
+      "[41000] 0.02 I slot print_timing: id 1 | task 0 | draft acceptance = 0.64479 (  167 accepted /   259 "
+      "generated), "
+      "mean acceptance length =  2.92, acceptance rate per position = (0.805, 0.632, 0.483)\n",
+      "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n"
+      "statistics draft-mtp: #calls(b,g,a) = 1 89 89, #gen drafts = 89, #acc drafts = 87, #gen tokens = 178, #acc "
+      "tokens = "
+      "170, #mean acc len = 2.91, #acc rate/pos = (0.978, 0.933), dur(b,g,a) = 0.009, 7596.425, 0.512 ms\n",
+      "n_draft   = 2\nn_predict = 259\nn_drafted = 178\nn_accept  = 170\naccept    = 95.506%\n",
+      "slot update_slots: id  3 | task 0 | accepted  2/ 3 draft tokens, new n_past = 21\n"};
 }
 
 std::vector<std::string> server_logs() {
@@ -443,6 +484,7 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
          measured_step_of_log(text, path, {8, 1024, false});
          read_acceptance(path);
        }},
+      {"llama_cpp_log", "llama.log", llama_cpp_logs(), [](const std::string& path) { read_acceptance(path); }},
       {"answers", "answers.json", server_answers(), [](const std::string& path) { read_acceptance(path); }},
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},

@@ -330,6 +330,7 @@ TEST_CASE("every field of JSON results is counted by hand") {
       "conditional": [0.9, 0.8, null], "unconditional": [0.5, 0.25, null],
       "conditional_standard_error": [0.1, 0.1, null], "unconditional_standard_error": [0.02, 0.01, null]}})",
       {.format = "draftproof JSON",
+       .takes_choice = true,
        .windows = 1,
        .draft_len = 2,
        .drafts = 400,
@@ -342,7 +343,11 @@ TEST_CASE("every field of JSON results is counted by hand") {
   check_import(
       "{\"meta_info\": {\"spec_accept_length\": 3.25, \"spec_verify_ct\": 100}}\n"
       "{\"meta_info\": {\"spec_accept_length\": 2.0, \"spec_verify_ct\": 300}}\n",
-      {.format = "SGLang JSON", .windows = 2, .drafts = 400, .acceptance_length = 1.0 + 525.0 / 400});
+      {.format = "SGLang JSON",
+       .takes_choice = true,
+       .windows = 2,
+       .drafts = 400,
+       .acceptance_length = 1.0 + 525.0 / 400});
 }
 
 TEST_CASE("every field of recorded acceptances is counted by hand") {

@@ -171,6 +171,113 @@ TEST_CASE("counters of drafts shorter than K bound the rates by position") {
   CHECK(metrics_of(text(1000, 2998, 700, 500, 300)).survival_bounds.empty());
 }
 
+TEST_CASE("counters of any engine are read, whatever prefix they have") {
+  const auto counters_of = [](const std::string& prefix, const std::string& labels) {
+    return prefix + "spec_decode_num_drafts_total" + labels + " 100\n" + prefix + "spec_decode_num_draft_tokens_total" +
+           labels + " 300\n" + prefix + "spec_decode_num_accepted_tokens_total" + labels + " 150\n";
+  };
+  for (const auto& [prefix, format] : {std::pair("vllm:", "Prometheus text (vLLM)"),
+                                       {"ray_vllm_", "Prometheus text (vLLM)"},
+                                       {"llamacpp:", "Prometheus text (llama.cpp)"},
+                                       {"lmdeploy:", "Prometheus text (LMDeploy)"},
+                                       {"other_engine_", "Prometheus text (other_engine)"}}) {
+    const AcceptanceData data = metrics_of(counters_of(prefix, ""));
+    CHECK(data.format == format);
+    CHECK(data.drafts == 100);
+    CHECK(data.acceptance_length == Approx(2.5));
+  }
+  // llama.cpp's positions; 1,001 tokens of one request, of which 900 are accepted drafts.
+  const AcceptanceData positions = metrics_of(
+      "llamacpp:spec_decode_num_drafts_total 40\nllamacpp:spec_decode_num_accepted_tokens_total 60\n"
+      "llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position=\"0\"} 36\n"
+      "llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 24\n"
+      "llamacpp:tokens_predicted_total 160\n");
+  CHECK(positions.survival == std::vector<double>{0.9, 0.6});
+  CHECK(positions.draft_share == Approx(0.4));
+  CHECK(refusal_of_metrics(counters_of("vllm:", "") + counters_of("lmdeploy:", "{model_name=\"m\"}")) ==
+        "metrics.txt: has counters of several models ('vllm:', 'lmdeploy:m'); expected one, chosen by its model_name");
+  CHECK(metrics_of(counters_of("vllm:", "") + counters_of("lmdeploy:", "{model_name=\"m\"}"), "lmdeploy:m").drafts ==
+        100);
+}
+
+TEST_CASE("TensorRT-LLM's gauge is the length, and its counters are beside it") {
+  const AcceptanceData data = metrics_of(
+      "trtllm_request_success_total{finished_reason=\"stop\",model_name=\"m\",engine_type=\"trtllm\"} 12.0\n"
+      "trtllm_spec_decode_num_draft_tokens_total{engine_type=\"trtllm\",model_name=\"m\"} 480.0\n"
+      "trtllm_spec_decode_num_accepted_tokens_total{engine_type=\"trtllm\",model_name=\"m\"} 280.0\n"
+      "trtllm_spec_decode_acceptance_length{engine_type=\"trtllm\",model_name=\"m\"} 2.75\n");
+  CHECK(data.format == "Prometheus text (TensorRT-LLM)");
+  CHECK(data.acceptance_length == 2.75);
+  CHECK(data.draft_tokens == 480);
+  CHECK(data.accepted_tokens == 280);
+  CHECK(data.draft_len == 3);  // 1.75 of 3 is 280 of 480
+}
+
+TEST_CASE("llama.cpp's counters without steps say what cannot be known") {
+  const std::string text =
+      "# HELP llamacpp:n_decode_total Total number of llama_decode() calls\n"
+      "llamacpp:prompt_tokens_total 1022\nllamacpp:tokens_predicted_total 794\nllamacpp:n_decode_total 281\n"
+      "llamacpp:n_draft_total 834\nllamacpp:n_draft_accepted_total 516\n";
+  const AcceptanceData data = metrics_of(text);
+  CHECK(data.draft_tokens == 834);
+  CHECK(data.accepted_tokens == 516);
+  CHECK(!data.drafts);
+  CHECK(data.draft_len == 3);
+  CHECK(data.acceptance_length == Approx(1.0 + 516.0 / 278));
+  REQUIRE(data.notes.size() == 1);
+  CHECK_THAT(data.notes[0], Catch::Contains("of the 281 decodes some are of prompts") &&
+                                Catch::Contains("at most 278, so the acceptance length is at least 2.86"));
+  CHECK_THAT(refusal_of_metrics("llamacpp:n_draft_total 834\nllamacpp:n_draft_accepted_total 516\n"),
+             Catch::Contains("neither drafts nor generated tokens"));
+  // Names of a descendant.
+  CHECK(metrics_of("llamacpp:n_drafted_total 10\nllamacpp:n_drafted_accepted_total 6\nllamacpp:n_decode_total 4\n")
+            .acceptance_length == Approx(2.5));
+}
+
+TEST_CASE("metrics are read as tables, as vLLM's and promtool's lists and as answers of Prometheus' API") {
+  // A table as people paste it: 5,191 of 22,836 drafts in 3,806 steps.
+  const AcceptanceData table = metrics_of(
+      "| metric | value |\n|---|---|\n| vllm:spec_decode_num_drafts_total | 3806 |\n"
+      "| `vllm:spec_decode_num_draft_tokens_total{engine=\"0\"}` | **22836** |\n"
+      "| vllm:spec_decode_num_accepted_tokens_total | 5191 |\n"
+      "| vllm:generation_tokens_total | Counter |\n");
+  CHECK(table.drafts == 3806);
+  CHECK(table.draft_len == 6);
+  CHECK(table.acceptance_length == Approx(2.364).margin(0.0005));
+  const AcceptanceData listed = metrics_of(
+      "vllm:spec_decode_num_drafts (counter) = 100\nvllm:spec_decode_num_draft_tokens (counter) = 200\n"
+      "vllm:spec_decode_num_accepted_tokens (counter) = 110\n"
+      "vllm:spec_decode_num_accepted_tokens_per_pos (vector) = [80, 30]\n");
+  CHECK(listed.survival == std::vector<double>{0.8, 0.3});
+  CHECK(metrics_of("vllm:spec_decode_num_drafts_total{engine=\"0\"} => 100 @[1754000000.123]\n"
+                   "vllm:spec_decode_num_accepted_tokens_total{engine=\"0\"} => 110 @[1754000000.123]\n")
+            .acceptance_length == Approx(2.1));
+  const auto result = [](const std::string& metric, const std::string& labels, const std::string& values) {
+    return R"({"metric": {"__name__": "vllm:spec_decode_)" + metric + R"(", "job": "vllm")" + labels + "}, " + values +
+           "}";
+  };
+  const auto answer = [](const std::string& type, const std::string& results) {
+    return R"({"status":"success","data":{"resultType":")" + type + R"(","result":[)" + results + "]}}\n";
+  };
+  const std::string drafts = result("num_drafts_total", "", R"("value": [1754000000.1, "100"])");
+  const std::string accepted = result("num_accepted_tokens_total", "", R"("value": [1754000000.1, "110"])");
+  const std::string first =
+      result("num_accepted_tokens_per_pos_total", R"(, "position": "0")", R"("value": [1754000000.1, "80"])");
+  const std::string second =
+      result("num_accepted_tokens_per_pos_total", R"(, "position": "1")", R"("value": [1754000000.1, "30"])");
+  const AcceptanceData api = metrics_of(answer("vector", drafts + "," + accepted + "," + first + "," + second));
+  CHECK(api.survival == std::vector<double>{0.8, 0.3});
+  // A query a line, and a range in which the server began anew at 40.
+  CHECK(metrics_of(answer("vector", drafts) + answer("vector", accepted)).drafts == 100);
+  CHECK(metrics_of(answer("matrix", result("num_drafts_total", "", R"("values": [[1, "10"], [2, "100"], [3, "40"]])") +
+                                        "," + accepted))
+            .drafts == 140);
+  CHECK_THAT(refusal_of_metrics(answer("vector", R"({"metric": {}, "value": [1, "0.6"]})")),
+             Catch::Contains("without __name__; expected counters themselves"));
+  CHECK_THAT(refusal_of_metrics(answer("vector", result("num_drafts_total", "", R"("value": [1, "many"])"))),
+             Catch::Contains("has a sample [1,\"many\"]"));
+}
+
 TEST_CASE("malformed samples are named with their line, and those of others are passed over") {
   const std::string good = counters("model_name=\"m\"", 10, {5});
   CHECK(metrics_of("vllm:foo{bar baz\nprocess_cpu_seconds_total zero\n" + good).drafts == 10);
