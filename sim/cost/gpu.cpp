@@ -88,15 +88,22 @@ Precision precision_of(const std::string& text) {
   return precision;
 }
 
-Precision stated_precision(const std::string& text, const std::string& where) {
+Precision stated_precision(const std::string& text, const std::string& where, const Precision& usual) {
+  bool weights = false;
   std::istringstream parts(lower_case(text) + ",");
   for (std::string part; std::getline(parts, part, ',');) {
     const bool is_known = format_in(part) || has(part, {"bf16", "fp16", "float16", "16-bit", "16bit", "16 bit"});
     if (!is_known)
       throw usage_error(where,
                         "is " + in_quotes(text) + "; expected a precision, as bf16, fp8, awq-int4 or \"bf16, KV fp8\"");
+    weights |= !has(part, {"kv"});
   }
-  return precision_of(text);
+  Precision precision = precision_of(text);
+  if (weights) return precision;
+  const double kv_bytes = precision.kv_bytes;
+  precision = usual;
+  precision.kv_bytes = kv_bytes;
+  return precision;
 }
 
 std::string name_of(const Precision& precision) {

@@ -55,8 +55,8 @@ struct Precision {
 Precision precision_of(const std::string& text);
 
 // The same of a text that must say something. Usage error naming `where` for a part between commas without a known
-// word.
-Precision stated_precision(const std::string& text, const std::string& where);
+// word. Of the cache alone ("KV fp8"): the weights are the usual ones.
+Precision stated_precision(const std::string& text, const std::string& where, const Precision& usual = {});
 
 // "16-bit weights", "fp8 weights, 8-bit KV".
 std::string name_of(const Precision& precision);

@@ -32,28 +32,35 @@ std::string lower_of(std::string text) {
 constexpr const char* kUnquantised = "none";
 
 // Errors (input) at `where`: as of precision_error.
-std::string precision_of_server(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
-                                const std::string& where) {
-  const std::string precision = method == kUnquantised ? "bf16" : method ? precision_of_method(*method, where) : "";
-  if (method && precision.empty())
+std::string weights_of_server(const std::optional<std::string>& method, const std::string& where) {
+  if (!method) return "";
+  if (*method == kUnquantised) return "bf16";
+  std::string precision = precision_of_method(*method, where);
+  if (precision.empty())
     throw input_error(where, "quantization is " + in_quotes(*method) +
-                                 ", which leaves the bits of weights to the model's config.json; expected --precision");
-  const std::string cache = lower_of(kv_cache.value_or("auto"));
-  const auto has = [&](std::string_view word) { return cache.find(word) != std::string::npos; };
-  if (cache == "auto" || has("16") || cache == "half") return precision;
-  const bool is_eight = has("fp8") || has("int8");
-  if (!is_eight && !has("fp4") && !has("int4"))
-    throw input_error(where, "kv_cache_dtype is " + in_quotes(*kv_cache) +
-                                 "; expected auto, bfloat16, fp8, fp8_e4m3, ..., or --precision");
-  return precision + (precision.empty() ? "" : ", ") + (is_eight ? "KV fp8" : "KV fp4");
+                                 ", which leaves the bits of weights to the model's config.json; expected --precision, "
+                                 "or --model with that file");
+  return precision;
+}
+std::string cache_of_server(const std::optional<std::string>& type, const std::string& where) {
+  const std::string lower = lower_of(type.value_or("auto"));
+  const auto has = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
+  if (lower == "auto" || has("16") || lower == "half") return "";
+  if (has("fp8") || has("int8")) return "KV fp8";
+  if (has("fp4") || has("int4")) return "KV fp4";
+  throw input_error(
+      where, "kv_cache_dtype is " + in_quotes(*type) + "; expected auto, bfloat16, fp8, fp8_e4m3, ..., or --precision");
 }
 
+// What of it can be read stands in the precision, too.
 void set_precision(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
                    const std::string& where, ServerSetup& setup) {
   setup.precision.clear();
   setup.precision_error.reset();
   try {
-    setup.precision = precision_of_server(method, kv_cache, where);
+    setup.precision = cache_of_server(kv_cache, where);
+    const std::string weights = weights_of_server(method, where);
+    setup.precision = weights + (weights.empty() || setup.precision.empty() ? "" : ", ") + setup.precision;
   } catch (const Error& error) {
     setup.precision_error = error;
   }

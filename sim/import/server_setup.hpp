@@ -25,7 +25,7 @@ namespace draftproof {
 struct ServerSetup {
   std::string engine;     // "vLLM 0.11.0", "SGLang"; empty: no such line
   std::string model;      // as the server names it, a path's last part
-  std::string precision;  // as --precision takes it; empty: the model's own, or not known
+  std::string precision;  // as --precision takes it; empty, or of the cache alone: the model's own, or not known
   // Why it is not known, naming the line: an unknown method of quantisation, or one that leaves the bits of weights to
   // the model's config.json (quantization.hpp); an unknown type of the cache.
   std::optional<Error> precision_error;

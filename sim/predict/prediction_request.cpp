@@ -69,8 +69,9 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   setup.model = find_model(request.model);
   setup.gpu = find_gpu(request.gpu);
   setup.engine = find_engine(request.engine);
-  setup.precision =
-      request.precision.empty() ? setup.model.precision : stated_precision(request.precision, "--precision");
+  setup.precision = request.precision.empty()
+                        ? setup.model.precision
+                        : stated_precision(request.precision, "--precision", setup.model.precision);
   setup.drafter = find_drafter(request.drafter, setup.model);
   setup.draft_precision = request.draft_precision.empty()
                               ? setup.drafter->shape.precision

@@ -203,6 +203,9 @@ TEST_CASE("Texts of precisions say the bytes of weights and of the cache apart")
 TEST_CASE("A precision that is asked for by a word that nobody knows is refused") {
   CHECK(stated_precision("AWQ-INT4", "--precision").weight_bytes == Approx(0.55));
   CHECK(stated_precision("bf16, KV fp8", "--precision").kv_bytes == 1.0);
+  const Precision of_cache = stated_precision("KV fp8", "--precision", precision_of("fp8"));
+  CHECK(of_cache.weight_bytes == 1.0);
+  CHECK(of_cache.kv_bytes == 1.0);
   for (const char* text : {"", "nan", "7", "bf16, KV", "fp8, x"})
     CHECK_THROWS_WITH(stated_precision(text, "--precision"),
                       Catch::Contains("--precision") && Catch::Contains("expected a precision"));

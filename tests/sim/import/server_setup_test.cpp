@@ -124,6 +124,7 @@ TEST_CASE("the method of quantisation says the precision, the model's name does 
   CHECK(read_server_setup(
             named.substr(0, named.find("3.1-8B")) + "FP8-AWQ-3.1-8B" + named.substr(named.find("3.1-8B") + 6), "log")
             .precision == "bf16");
+  CHECK(setup_of("quantization=compressed-tensors, kv_cache_dtype=fp8").precision == "KV fp8");
   for (const auto& [said, error] :
        {std::pair("quantization=compressed-tensors", "leaves the bits of weights to the model's config.json"),
         {"quantization=ascend", "leaves the bits"},
