@@ -32,7 +32,7 @@ std::string of_utf16(std::string_view text, bool big_endian) {
     return big_endian ? byte(2 * i) << 8 | byte(2 * i + 1) : byte(2 * i + 1) << 8 | byte(2 * i);
   };
   const auto is_half = [](std::uint32_t c, std::uint32_t first) { return c >= first && c < first + 0x400; };
-  constexpr std::uint32_t kHigh = 0xd800, kLow = 0xdc00, kReplacement = 0xfffd;
+  constexpr std::uint32_t kHigh = 0xd800, kLow = 0xdc00, kUnknown = 0xfffd;
   std::string out;
   out.reserve(units);
   for (std::size_t i = 0; i < units; ++i) {
@@ -40,7 +40,7 @@ std::string of_utf16(std::string_view text, bool big_endian) {
     if (is_half(c, kHigh) && i + 1 < units && is_half(unit(i + 1), kLow))
       c = 0x10000 + ((c - kHigh) << 10) + (unit(++i) - kLow);
     else if (is_half(c, kHigh) || is_half(c, kLow))
-      c = kReplacement;
+      c = kUnknown;
     append_utf8(out, c);
   }
   return out;

@@ -2,6 +2,7 @@
 #include "sim/import/llama_cpp_log.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "sim/import/read_acceptance.hpp"
 #include "tests/support/error_of.hpp"
@@ -10,18 +11,18 @@ using namespace draftproof;
 
 namespace {
 
-AcceptanceData read(const std::string& text, const std::string& choice = "") {
+AcceptanceData llama_log(const std::string& text, const std::string& choice = "") {
   return parse_acceptance(text, "file", {choice, ""});
 }
-std::string refusal(const std::string& text, const std::string& choice = "") {
-  return error_of(ErrorKind::input, [&] { read(text, choice); });
+std::string refusal_of_llama(const std::string& text, const std::string& choice = "") {
+  return error_of(ErrorKind::input, [&] { llama_log(text, choice); });
 }
-std::vector<double> rounded(std::vector<double> values) {
+std::vector<double> to_three_digits(std::vector<double> values) {
   for (double& value : values) value = std::round(1000.0 * value) / 1000.0;
   return values;
 }
 
-const std::string kServer =
+const std::string kLlamaServer =
     "0.06.895.980 I slot print_timing: id  1 | task 0 | prompt eval time =     300.11 ms /    20 tokens (   15.01 ms "
     "per "
     "token,    66.64 tokens per second)\n"
@@ -38,24 +39,24 @@ const std::string kServer =
 }  // namespace
 
 TEST_CASE("llama-server's requests of 2026 say lengths and rates over the steps with a draft") {
-  const AcceptanceData data = read(kServer);
+  const AcceptanceData data = llama_log(kLlamaServer);
   CHECK(data.format == "llama.cpp log");
   CHECK(data.drafts == 87);
   CHECK(data.draft_tokens == 259);
   CHECK(data.accepted_tokens == 167);
   CHECK(data.draft_len == 3);
   CHECK(data.acceptance_length == Approx(1.0 + 167.0 / 87));
-  CHECK(rounded(data.survival) == std::vector<double>{0.805, 0.632, 0.483});
+  CHECK(to_three_digits(data.survival) == std::vector<double>{0.805, 0.632, 0.483});
   CHECK(!data.draft_share);
   // Since August 2026 the rates follow in a line of their own, at a level of debugging.
-  const AcceptanceData newest = read(
+  const AcceptanceData newest = llama_log(
       "0.10.206.986 I slot print_timing: id  0 | task 0 | draft acceptance = 0.75430 (  307 accepted /   407 "
       "generated), "
       "mean len =  2.50\n"
       "0.10.206.987 T slot print_timing: id  0 | task 0 |      acc per pos = (0.833, 0.667)\n");
   CHECK(newest.drafts == 205);
-  CHECK(rounded(newest.survival) == std::vector<double>{0.834, 0.668});  // 171 and 137 of 205
-  CHECK(read("draft acceptance = 0.75430 (307 accepted / 407 generated), mean len =  2.50\n").acceptance_length ==
+  CHECK(to_three_digits(newest.survival) == std::vector<double>{0.834, 0.668});  // 171 and 137 of 205
+  CHECK(llama_log("draft acceptance = 0.75430 (307 accepted / 407 generated), mean len =  2.50\n").acceptance_length ==
         Approx(2.5).margin(0.005));
 }
 
@@ -68,19 +69,19 @@ TEST_CASE("llama-server's requests of 2025 are counted by their tokens") {
       "      total time =    3847.99 ms /  1444 tokens\n"
       "slot print_timing: id  0 | task 42 | \n"
       "draft acceptance rate = 0.66237 (  257 accepted /   388 generated)\n";
-  const AcceptanceData data = read(lines + "slot print_timing: id  1 | task 43 | no more\n");
+  const AcceptanceData data = llama_log(lines + "slot print_timing: id  1 | task 43 | no more\n");
   CHECK(data.drafts == 95);
   CHECK(data.acceptance_length == Approx(1.0 + 257.0 / 95));
   CHECK(data.survival.empty());
   REQUIRE(data.notes.size() == 1);
   CHECK_THAT(data.notes[0], Catch::Contains("those without a draft included"));
-  CHECK_THAT(refusal("draft acceptance rate = 0.66237 (  257 accepted /   388 generated)\n"),
+  CHECK_THAT(refusal_of_llama("draft acceptance rate = 0.66237 (  257 accepted /   388 generated)\n"),
              Catch::Contains("neither steps nor tokens"));
 }
 
 TEST_CASE("statistics of drafters count since the start, restarts included, and add up") {
   // The documentation's example of December 2025, in which two drafters take turns.
-  const AcceptanceData both = read(
+  const AcceptanceData both = llama_log(
       "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n"
       "statistics ngram_simple: #calls = 15, #gen drafts = 5, #acc drafts = 5, #gen tokens = 187, #acc tokens = 73\n"
       "statistics draft: #calls = 10, #gen drafts = 10, #acc drafts = 10, #gen tokens = 110, #acc tokens = 98\n");
@@ -90,7 +91,7 @@ TEST_CASE("statistics of drafters count since the start, restarts included, and 
   CHECK(both.acceptance_length == Approx(1.0 + 171.0 / 15));
   CHECK(!both.draft_share);  // 15 drafts in 15 calls
   // Another of its examples: drafts in 15 of 810 steps.
-  const AcceptanceData rare = read(
+  const AcceptanceData rare = llama_log(
       "draft acceptance rate = 0.70312 (   90 accepted /   128 generated)\n"
       "statistics ngram_mod: #calls = 810, #gen drafts = 15, #acc drafts = 15, #gen tokens = 960, #acc tokens = 730, "
       "dur(b,g,a) = 0.149, 0.347, 0.005 ms\n");
@@ -102,10 +103,10 @@ TEST_CASE("statistics of drafters count since the start, restarts included, and 
   const std::string later =
       "statistics draft: #calls(b,g,a) = 2 20 20, #gen drafts = 20, #acc drafts = 9, #gen tokens = 60, #acc tokens = "
       "30\n";
-  CHECK(read(first + later).accepted_tokens == 30);
-  CHECK(read(later + first).accepted_tokens == 50);
+  CHECK(llama_log(first + later).accepted_tokens == 30);
+  CHECK(llama_log(later + first).accepted_tokens == 50);
   // Of two drafters of unlike lengths a list of rates ends before the drafts.
-  const AcceptanceData unlike = read(
+  const AcceptanceData unlike = llama_log(
       "statistics ngram-mod: #calls(b,g,a) = 4 542 31, #gen drafts = 31, #acc drafts = 28, #gen tokens = 920, #acc "
       "tokens "
       "= 527, #mean acc len = 18.00, #acc rate/pos = (0.903, 0.806), dur(b,g,a) = 0.688, 0.851, 0.021 ms\n"
@@ -126,11 +127,11 @@ TEST_CASE("the servers of a router's log are told apart, by their models where i
       "Sep 15 15:05:27 host llama-server[1449]: [41001] 0.03 I slot print_timing: id 0 | task 0 | draft acceptance = "
       "0.9 "
       "(  9 accepted /  10 generated), mean len = 1.90\n";
-  CHECK(read(two, "gemma").acceptance_length == Approx(1.5));
-  CHECK(read(two, "41001").acceptance_length == Approx(1.9));
-  CHECK(refusal(two) ==
+  CHECK(llama_log(two, "gemma").acceptance_length == Approx(1.5));
+  CHECK(llama_log(two, "41001").acceptance_length == Approx(1.9));
+  CHECK(refusal_of_llama(two) ==
         "file: has several servers that speculate ('41001', 'gemma'); expected one, chosen by its name");
-  CHECK_THAT(refusal(two, "41000"), Catch::Contains("has no server '41000' that speculates"));
+  CHECK_THAT(refusal_of_llama(two, "41000"), Catch::Contains("has no server '41000' that speculates"));
 }
 
 TEST_CASE("runs of llama.cpp's examples are counted") {
@@ -138,24 +139,25 @@ TEST_CASE("runs of llama.cpp's examples are counted") {
       "encoded   58 tokens in    6.941 seconds, speed:    8.356 t/s\n"
       "decoded  259 tokens in  115.649 seconds, speed:    2.240 t/s\n\n"
       "n_draft   = 2\nn_predict = 259\nn_drafted = 178\nn_accept  = 170\naccept    = 95.506%\n";
-  const AcceptanceData alone = read(run);
+  const AcceptanceData alone = llama_log(run);
   CHECK(alone.drafts == 89);
   CHECK(alone.draft_len == 2);
   CHECK(alone.draft_tokens == 178);
   CHECK(alone.acceptance_length == Approx(1.0 + 170.0 / 89));
-  const AcceptanceData with_statistics = read(run +
-                                              "2.58.860.703 I spec common_specu: statistics        draft-mtp: "
-                                              "#calls(b,g,a) =    1     89     89, #gen drafts =     "
-                                              "89, #acc drafts =    87, #gen tokens =    178, #acc tokens =   170, "
-                                              "#mean acc len = 2.91, #acc rate/pos = (0.978, "
-                                              "0.933), dur(b,g,a) = 0.009, 7596.425, 0.512 ms\n");
+  const AcceptanceData with_statistics =
+      llama_log(run +
+                "2.58.860.703 I spec common_specu: statistics        draft-mtp: "
+                "#calls(b,g,a) =    1     89     89, #gen drafts =     "
+                "89, #acc drafts =    87, #gen tokens =    178, #acc tokens =   170, "
+                "#mean acc len = 2.91, #acc rate/pos = (0.978, "
+                "0.933), dur(b,g,a) = 0.009, 7596.425, 0.512 ms\n");
   CHECK(with_statistics.drafts == 89);
-  CHECK(rounded(with_statistics.survival) == std::vector<double>{0.978, 0.933});
-  CHECK(read(run + run).drafts == 178);
+  CHECK(to_three_digits(with_statistics.survival) == std::vector<double>{0.978, 0.933});
+  CHECK(llama_log(run + run).drafts == 178);
 }
 
 TEST_CASE("steps that llama-server prints where it is debugged are a histogram") {
-  const AcceptanceData data = read(
+  const AcceptanceData data = llama_log(
       "slot update_slots: id  3 | task 0 | accepted 0/1 draft tokens, new n_tokens = 18\n"
       "slot update_slots: id  3 | task 0 | accepted  2/ 3 draft tokens, new n_past = 21\n"
       "slot update_slots: id  3 | task 0 | accepted 3/3 draft tokens, new n_tokens = 25\n");
@@ -167,14 +169,16 @@ TEST_CASE("steps that llama-server prints where it is debugged are a histogram")
 }
 
 TEST_CASE("what contradicts itself in a log of llama.cpp is named with its line") {
-  CHECK_THAT(refusal("x\ndraft acceptance = 0.5 (  11 accepted /  10 generated), mean len = 1.50\n"),
+  CHECK_THAT(refusal_of_llama("x\ndraft acceptance = 0.5 (  11 accepted /  10 generated), mean len = 1.50\n"),
              Catch::Contains("file, line 2: 11 of 10 drafted tokens are accepted"));
-  CHECK_THAT(refusal("draft acceptance = 0.5 (  1 accepted /  10 generated), mean len = 0.50\n"),
+  CHECK_THAT(refusal_of_llama("draft acceptance = 0.5 (  1 accepted /  10 generated), mean len = 0.50\n"),
              Catch::Contains("expected at least 1"));
-  CHECK_THAT(refusal("draft acceptance = 0.5 (  1 accepted /  10 generated), mean len = many\nx\n"),
+  CHECK_THAT(refusal_of_llama("draft acceptance = 0.5 (  1 accepted /  10 generated), mean len = many\nx\n"),
              Catch::Contains("file, line 1: mean len is \"many\""));
-  CHECK_THAT(refusal("slot x | accepted 4/3 draft tokens, new n_past = 3\nx\n"), Catch::Contains("expected it"));
+  CHECK_THAT(refusal_of_llama("slot x | accepted 4/3 draft tokens, new n_past = 3\nx\n"),
+             Catch::Contains("expected it"));
   // A log that is being written.
-  CHECK(read(kServer + "0.1 I slot print_timing: id 1 | task 7 | draft acceptance = 0.6 (  1 accepted / generated), me")
+  CHECK(llama_log(kLlamaServer +
+                  "0.1 I slot print_timing: id 1 | task 7 | draft acceptance = 0.6 (  1 accepted / generated), me")
             .drafts == 87);
 }

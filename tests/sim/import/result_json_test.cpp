@@ -12,11 +12,11 @@ using namespace draftproof;
 
 namespace {
 
-AcceptanceData read(const std::string& text, const std::string& choice = "") {
+AcceptanceData document(const std::string& text, const std::string& choice = "") {
   return parse_acceptance(text, "file", {choice, ""});
 }
-std::string refusal(const std::string& text, const std::string& choice = "") {
-  return error_of(ErrorKind::input, [&] { read(text, choice); });
+std::string refusal_of_document(const std::string& text, const std::string& choice = "") {
+  return error_of(ErrorKind::input, [&] { document(text, choice); });
 }
 
 // As `vllm bench serve --save-result` writes it, from vLLM's own test of its keys.
@@ -32,7 +32,7 @@ const std::string kFigures =
 }  // namespace
 
 TEST_CASE("vLLM's bench serve gives length, drafts and rates by position") {
-  const AcceptanceData data = read(vllm_run("m", kFigures));
+  const AcceptanceData data = document(vllm_run("m", kFigures));
   CHECK(data.format == "vLLM benchmark JSON");
   CHECK(data.drafts == 5);
   CHECK(data.draft_tokens == 15);
@@ -42,13 +42,14 @@ TEST_CASE("vLLM's bench serve gives length, drafts and rates by position") {
   CHECK(data.survival == std::vector<double>{1.0, 0.6, 0.2});
   // Another run of the same drafts, and plain ones beside.
   const std::string plain = vllm_run("m", R"("spec_decode_acceptance_length": null)");
-  const AcceptanceData runs = read(vllm_run("m", kFigures) + "\n" + plain + "\n" + vllm_run("m", kFigures) + "\n");
+  const AcceptanceData runs = document(vllm_run("m", kFigures) + "\n" + plain + "\n" + vllm_run("m", kFigures) + "\n");
   CHECK(runs.drafts == 10);
   const std::string two = "[" + vllm_run("m", kFigures) + "," + vllm_run("n", kFigures) + "]";
-  CHECK_THAT(refusal(two), Catch::Contains("has runs of several configurations ('m, 3 drafts', 'n, 3 drafts')"));
-  CHECK(read(two, "n, 3 drafts").drafts == 5);
-  CHECK_THAT(refusal(two, "o"), Catch::Contains("expected one of 'm, 3 drafts'"));
-  CHECK_THAT(refusal(vllm_run("m", R"("spec_decode_acceptance_length": NaN)")),
+  CHECK_THAT(refusal_of_document(two),
+             Catch::Contains("has runs of several configurations ('m, 3 drafts', 'n, 3 drafts')"));
+  CHECK(document(two, "n, 3 drafts").drafts == 5);
+  CHECK_THAT(refusal_of_document(two, "o"), Catch::Contains("expected one of 'm, 3 drafts'"));
+  CHECK_THAT(refusal_of_document(vllm_run("m", R"("spec_decode_acceptance_length": NaN)")),
              Catch::Contains("spec_decode_acceptance_length is \"NaN\"; expected a number from 1"));
 }
 
@@ -71,7 +72,7 @@ TEST_CASE("a folder of a sweep is its runs, without their summaries") {
 }
 
 TEST_CASE("SGLang's server info says the shape of drafts, and its benchmarks are weighted by requests") {
-  const AcceptanceData info = read(
+  const AcceptanceData info = document(
       R"({"model_path":"Qwen/Qwen3-8B","speculative_algorithm":"EAGLE3","speculative_num_steps":3,
       "speculative_eagle_topk":1,"speculative_num_draft_tokens":4,
       "internal_states":[{"last_gen_throughput":312.4,"avg_spec_accept_length":2.41}],"version":"0.5.6"})");
@@ -79,34 +80,34 @@ TEST_CASE("SGLang's server info says the shape of drafts, and its benchmarks are
   CHECK(info.draft_len == 3);
   CHECK(info.acceptance_length == Approx(2.41));
   const auto shape = [](const std::string& fields) {
-    return read("{" + fields + R"(, "internal_states": [{"avg_spec_accept_length": 2.0}]})");
+    return document("{" + fields + R"(, "internal_states": [{"avg_spec_accept_length": 2.0}]})");
   };
   const AcceptanceData tree =
       shape(R"("speculative_num_steps": 5, "speculative_eagle_topk": 4, "speculative_num_draft_tokens": 8)");
   CHECK(tree.draft_len == 5);
   CHECK(tree.tree_nodes == 7);
   CHECK(shape(R"("speculative_num_steps": 1, "speculative_num_draft_tokens": 16)").draft_len == 15);  // DFLASH
-  const AcceptanceData bench = read(
+  const AcceptanceData bench = document(
       "{\"task\": \"mtbench\", \"throughput\": 763.948, \"accept_length\": 4.0, \"num_requests\": 80}\n"
       "{\"task\": \"gsm8k\", \"throughput\": 199.983, \"accept_length\": 3.0, \"num_requests\": 240}\n");
   CHECK(bench.format == "SGLang benchmark JSON");
   CHECK(bench.acceptance_length == Approx(3.25));
   CHECK(!bench.drafts);  // requests are no steps
-  CHECK(read(R"({"run_name": "default", "batch_size": 1, "acc_length": 2.5, "cache_hit_rate": null})")
+  CHECK(document(R"({"run_name": "default", "batch_size": 1, "acc_length": 2.5, "cache_hit_rate": null})")
             .acceptance_length == 2.5);
-  CHECK_THAT(refusal(R"({"run_name": "default", "batch_size": 33, "acc_length": -1.0})"),
+  CHECK_THAT(refusal_of_document(R"({"run_name": "default", "batch_size": 33, "acc_length": -1.0})"),
              Catch::Contains("no acceptance"));
   // Several settings in one file, as SpecForge's sweep writes them.
   const std::string sweep =
       R"({"mtbench": [{"steps": 3, "topk": 1, "num_draft_tokens": 4, "accept_length": 2.5, "num_questions": 5},
                       {"steps": 7, "topk": 1, "num_draft_tokens": 8, "accept_length": 3.5, "num_questions": 5}]})";
-  CHECK_THAT(refusal(sweep), Catch::Contains("'steps 3, topk 1, num_draft_tokens 4'"));
-  CHECK(read(sweep, "steps 7, topk 1, num_draft_tokens 8").acceptance_length == 3.5);
+  CHECK_THAT(refusal_of_document(sweep), Catch::Contains("'steps 3, topk 1, num_draft_tokens 4'"));
+  CHECK(document(sweep, "steps 7, topk 1, num_draft_tokens 8").acceptance_length == 3.5);
 }
 
 TEST_CASE("SGLang's sglext has the histogram of a request") {
   // A request of 64 tokens with three drafts a step: 21 steps, 43 of 63 drafts, 3.0476 tokens a step.
-  const AcceptanceData data = read(
+  const AcceptanceData data = document(
       R"({"choices": [], "sglext": {"spec_tokens_details": {"spec_accept_rate": 0.6825, "spec_accept_length": 3.0476,
       "spec_num_correct_drafts": 43, "spec_num_proposed_drafts": 63, "spec_verify_ct": 21,
       "spec_correct_drafts_histogram": [3, 5, 1, 12], "spec_cap_lens_histogram": []}}})");
@@ -114,7 +115,7 @@ TEST_CASE("SGLang's sglext has the histogram of a request") {
   CHECK(data.draft_len == 3);
   CHECK(data.acceptance_length == Approx(3.0476).margin(5e-5));
   CHECK(data.survival[2] == Approx(12.0 / 21));
-  CHECK_THAT(refusal(R"({"spec_num_correct_drafts": 4, "spec_correct_drafts_histogram": [3, 5]})"),
+  CHECK_THAT(refusal_of_document(R"({"spec_num_correct_drafts": 4, "spec_correct_drafts_histogram": [3, 5]})"),
              Catch::Contains("spec_num_correct_drafts is 4; expected the same"));
 }
 
@@ -126,10 +127,10 @@ TEST_CASE("of an answer in parts the last part counts") {
   // llama.cpp with timings_per_token: of each answer 10 steps with 20 of 30 drafts.
   const std::string answer = "data: {\"content\": \"a\", \"stop\": false, " + timings(16, 15, 10) +
                              "}\n\ndata: {\"content\": \"\", \"stop\": true, " + timings(31, 30, 20) + "}\n\n";
-  CHECK(read(answer).drafts == 10);
-  CHECK(read(answer).acceptance_length == Approx(3.0));
-  CHECK(read(answer).draft_len == 3);
-  CHECK(read(answer + answer).drafts == 20);
+  CHECK(document(answer).drafts == 10);
+  CHECK(document(answer).acceptance_length == Approx(3.0));
+  CHECK(document(answer).draft_len == 3);
+  CHECK(document(answer + answer).drafts == 20);
   // Behind what curl prints, and with ids: two answers at once.
   const auto chunk = [&](const std::string& id, int tokens, int drafted, int accepted) {
     return "data: {\"id\": \"" + id + "\", \"object\": \"chat.completion.chunk\", " +
@@ -137,16 +138,17 @@ TEST_CASE("of an answer in parts the last part counts") {
   };
   const std::string both = "< HTTP/1.1 200 OK\n" + chunk("a", 4, 3, 2) + chunk("b", 11, 9, 6) + chunk("a", 31, 30, 20) +
                            "data: {\"id\": \"a\", \"choices\": []}\ndata: [DONE]\n\n";
-  CHECK(read(both).drafts == 10 + 4);
+  CHECK(document(both).drafts == 10 + 4);
   // Parts as lines, without the words of a stream.
-  CHECK(read("{\"id\": \"a\", \"object\": \"chat.completion.chunk\", " + timings(16, 15, 10) +
-             "}\n{\"id\": \"a\", \"object\": \"chat.completion.chunk\", " + timings(31, 30, 20) + "}\n")
+  CHECK(document("{\"id\": \"a\", \"object\": \"chat.completion.chunk\", " + timings(16, 15, 10) +
+                 "}\n{\"id\": \"a\", \"object\": \"chat.completion.chunk\", " + timings(31, 30, 20) + "}\n")
             .drafts == 10);
   // vLLM's last part has the histogram.
-  CHECK(read("data: {\"id\": \"x\", \"choices\": [{\"delta\": {\"content\": \"a\"}}]}\n\n"
-             "data: {\"id\": \"x\", \"metrics\": {\"speculative_decoding\": {\"acceptance_histogram\": [1, 3]}}}\n\n"
-             "data: [DONE]\n")
-            .acceptance_length == Approx(1.75));
+  CHECK(
+      document("data: {\"id\": \"x\", \"choices\": [{\"delta\": {\"content\": \"a\"}}]}\n\n"
+               "data: {\"id\": \"x\", \"metrics\": {\"speculative_decoding\": {\"acceptance_histogram\": [1, 3]}}}\n\n"
+               "data: [DONE]\n")
+          .acceptance_length == Approx(1.75));
 }
 
 TEST_CASE("LM Studio's counts are in usage or stats") {
@@ -157,7 +159,7 @@ TEST_CASE("LM Studio's counts are in usage or stats") {
         R"({"usage": {"completion_tokens": 300}, "stats": {"total_draft_tokens_count": 492,
             "accepted_draft_tokens_count": 176}})",
         R"({"stats": {"predictedTokensCount": 300, "totalDraftTokensCount": 492, "acceptedDraftTokensCount": 176}})"}) {
-    const AcceptanceData data = read(text);
+    const AcceptanceData data = document(text);
     CHECK(data.format == "LM Studio JSON");
     CHECK(data.drafts == 123);
     CHECK(data.draft_len == 4);
@@ -175,7 +177,7 @@ TEST_CASE("TensorRT-LLM's iterations give drafts, and throughput where they only
           {"iter": 4, "iterLatencyMS": 30.0, "inflightBatchingStats": {"numContextRequests": 1, "numGenRequests": 8},
            "specDecodingStats": {"numDraftTokens": 24, "numAcceptedTokens": 16, "numRequestsWithDraftTokens": 8,
            "acceptanceLength": 3.0}}])";
-  const AcceptanceData data = read(iterations);
+  const AcceptanceData data = document(iterations);
   CHECK(data.format == "TensorRT-LLM JSON");
   CHECK(data.drafts == 16);
   CHECK(data.draft_len == 3);
@@ -183,10 +185,10 @@ TEST_CASE("TensorRT-LLM's iterations give drafts, and throughput where they only
   REQUIRE(data.throughput.size() == 1);
   CHECK(data.throughput[0].running == 8.0);
   CHECK(data.throughput[0].tokens_per_second == Approx(20.0 / 0.02));
-  CHECK_THAT(refusal(R"([{"specDecodingStats": {"numDraftTokens": 2, "numAcceptedTokens": 3,
+  CHECK_THAT(refusal_of_document(R"([{"specDecodingStats": {"numDraftTokens": 2, "numAcceptedTokens": 3,
                           "numRequestsWithDraftTokens": 1}}])"),
              Catch::Contains("numAcceptedTokens is 3; expected at most numDraftTokens, 2"));
-  const AcceptanceData report = read(
+  const AcceptanceData report = document(
       R"({"engine": {"model": "m", "backend": "Pytorch"}, "request_info": {"num_requests": 200},
       "decoding_stats": {"mode": "Eagle", "num_draft_tokens_percentiles": {"average": 900.0},
       "acceptance_length_percentiles": {"p50": 2.4, "average": 2.5, "minimum": 1.5}}})");
@@ -195,15 +197,16 @@ TEST_CASE("TensorRT-LLM's iterations give drafts, and throughput where they only
 
 TEST_CASE("of a text in which nothing is known the likeliest formats are named with what they need") {
   CHECK_THAT(
-      refusal(R"({"model": "llama3.2", "done": true, "total_duration": 5, "eval_count": 290, "prompt_eval_count": 2})"),
+      refusal_of_document(
+          R"({"model": "llama3.2", "done": true, "total_duration": 5, "eval_count": 290, "prompt_eval_count": 2})"),
       Catch::Contains("has no acceptance. It looks most like an answer of Ollama"));
-  CHECK_THAT(refusal(R"([{"id": 0, "id_task": 3, "n_ctx": 8192, "speculative": true, "is_processing": false,
+  CHECK_THAT(refusal_of_document(R"([{"id": 0, "id_task": 3, "n_ctx": 8192, "speculative": true, "is_processing": false,
                           "next_token": [{"n_decoded": 5}]}])"),
              Catch::Contains("It looks most like llama.cpp's /slots (which needs counts of drafts, which it has not"));
-  CHECK_THAT(refusal("INFO [APIServer] vllm 0.11\nKV cache usage: 3 %\n"),
+  CHECK_THAT(refusal_of_document("INFO [APIServer] vllm 0.11\nKV cache usage: 3 %\n"),
              Catch::Contains("It looks most like vLLM's log (which needs lines \"SpecDecoding metrics"));
-  CHECK_THAT(refusal("# HELP process_cpu_seconds_total\n# TYPE process_cpu_seconds_total counter\n"),
+  CHECK_THAT(refusal_of_document("# HELP process_cpu_seconds_total\n# TYPE process_cpu_seconds_total counter\n"),
              Catch::Contains("It looks most like Prometheus text"));
-  CHECK_THAT(refusal("hello\nworld\n"),
+  CHECK_THAT(refusal_of_document("hello\nworld\n"),
              Catch::Contains("vLLM's log") && Catch::Contains("SGLang's log") && Catch::Contains("or llama.cpp's log"));
 }
