@@ -11,7 +11,7 @@ using namespace draftproof;
 
 namespace {
 
-AcceptanceData log_of(const std::string& text, bool plain = false) {
+AcceptanceData sglang_log_of(const std::string& text, bool plain = false) {
   return parse_acceptance(text, "server.log", {"", "", plain});
 }
 std::string decode(const std::string& prefix, int running, double length, double throughput) {
@@ -28,7 +28,7 @@ std::string arguments(const std::string& speculation) {
 }  // namespace
 
 TEST_CASE("SGLang's decode lines are weighted by running requests, one tensor-parallel rank of them") {
-  const AcceptanceData data = log_of(
+  const AcceptanceData data = sglang_log_of(
       arguments("speculative_num_steps=3, speculative_eagle_topk=1, speculative_num_draft_tokens=4, port=1") +
       "[2026-07-21 15:00:13 TP0] Decode batch, #running-req: 24, #token: 233600, token usage: 0.66, accept len: 3.00, "
       "accept rate: 0.68, cuda graph: True, gen throughput (token/s): 239.06, #queue-req: 2\n"
@@ -44,30 +44,33 @@ TEST_CASE("SGLang's decode lines are weighted by running requests, one tensor-pa
   CHECK(data.tree_nodes == 0);
   CHECK(data.throughput.size() == 2);
   // A number this long is no rank: the line counts.
-  CHECK(log_of("[x TP34030465999] Decode batch, #running-req: 1, accept len: 2.0\n").windows == 1);
-  CHECK(log_of("Accept length:                           5.86      \n").acceptance_length == Approx(5.86));
-  CHECK(log_of("accept_length: 3.1\naccept_length: 2.9\n").acceptance_length == Approx(3.0));
-  CHECK(error_of(ErrorKind::input, [&] { log_of("[x] Decode batch, #running-req: 1, accept len: many\nfoo\n"); }) ==
-        "server.log, line 1: accept len is \"many\"; expected a number");
+  CHECK(sglang_log_of("[x TP34030465999] Decode batch, #running-req: 1, accept len: 2.0\n").windows == 1);
+  CHECK(sglang_log_of("Accept length:                           5.86      \n").acceptance_length == Approx(5.86));
+  CHECK(sglang_log_of("accept_length: 3.1\naccept_length: 2.9\n").acceptance_length == Approx(3.0));
+  CHECK(error_of(ErrorKind::input, [&] {
+          sglang_log_of("[x] Decode batch, #running-req: 1, accept len: many\nfoo\n");
+        }) == "server.log, line 1: accept len is \"many\"; expected a number");
 }
 
 TEST_CASE("a weight is no count: at few requests the length is the mean of the lines") {
   // The mix-up does not compile.
   static_assert(!std::is_convertible_v<Weight, Steps> && !std::is_constructible_v<Steps, Weight>);
   static_assert(!std::is_constructible_v<Steps, double> && !std::is_convertible_v<std::int64_t, WindowSize>);
-  CHECK(log_of(decode("", 1, 1.45, 1) + decode("", 1, 1.48, 1) + decode("", 1, 1.42, 1)).acceptance_length ==
+  CHECK(sglang_log_of(decode("", 1, 1.45, 1) + decode("", 1, 1.48, 1) + decode("", 1, 1.42, 1)).acceptance_length ==
         Approx(1.45).epsilon(1e-12));
-  CHECK(log_of(decode("", 2, 1.2, 1) + decode("", 1, 1.3, 1)).acceptance_length ==
+  CHECK(sglang_log_of(decode("", 2, 1.2, 1) + decode("", 1, 1.3, 1)).acceptance_length ==
         Approx(1.0 + (2 * 0.2 + 0.3) / 3).epsilon(1e-12));
   // Five lines at one request have the standard error of their scatter.
   std::string five;
   for (const double length : {1.3, 1.4, 1.5, 1.4, 1.4}) five += decode("", 1, length, 1);
-  CHECK(*log_of(five).acceptance_length_error == Approx(std::sqrt(5.0 / 4.0 * 0.02) / 5.0));
+  CHECK(*sglang_log_of(five).acceptance_length_error == Approx(std::sqrt(5.0 / 4.0 * 0.02) / 5.0));
 }
 
 TEST_CASE("the drafts of blocks are their tokens without the root") {
   const std::string line = decode("", 4, 2.8, 162);
-  const auto levels = [&](const std::string& speculation) { return log_of(arguments(speculation) + line).draft_len; };
+  const auto levels = [&](const std::string& speculation) {
+    return sglang_log_of(arguments(speculation) + line).draft_len;
+  };
   CHECK(levels("speculative_algorithm='DFLASH', speculative_num_steps=1, speculative_eagle_topk=1, "
                "speculative_num_draft_tokens=16") == 15);
   CHECK(levels("speculative_algorithm='DSPARK', speculative_num_steps=None, speculative_eagle_topk=None, "
@@ -76,22 +79,22 @@ TEST_CASE("the drafts of blocks are their tokens without the root") {
                "speculative_num_draft_tokens=2") == 1);
   CHECK(levels("speculative_algorithm='EAGLE3', speculative_draft_model_path=None, speculative_num_steps=5, "
                "speculative_eagle_topk=1, speculative_num_draft_tokens=6") == 5);
-  const AcceptanceData tree =
-      log_of(arguments("speculative_num_steps=5, speculative_eagle_topk=4, speculative_num_draft_tokens=8") + line);
+  const AcceptanceData tree = sglang_log_of(
+      arguments("speculative_num_steps=5, speculative_eagle_topk=4, speculative_num_draft_tokens=8") + line);
   CHECK(tree.tree_nodes == 7);
   CHECK(tree.draft_len == 5);
   // A dictionary, from 0.5.20 on: what lies deeper is another's.
-  CHECK(
-      log_of("[x] server_args={'model_loader_extra_config': {'speculative_num_steps': 9}, 'speculative_num_steps': 3, "
-             "'speculative_eagle_topk': 1, 'speculative_num_draft_tokens': 4}\n" +
-             line)
-          .draft_len == 3);
+  CHECK(sglang_log_of(
+            "[x] server_args={'model_loader_extra_config': {'speculative_num_steps': 9}, 'speculative_num_steps': 3, "
+            "'speculative_eagle_topk': 1, 'speculative_num_draft_tokens': 4}\n" +
+            line)
+            .draft_len == 3);
 }
 
 TEST_CASE("a load is of a data-parallel rank, and ranks weigh what they run") {
   const std::string text = decode(" DP0 TP0", 32, 1.8, 1100) + decode(" DP1 TP1 EP1", 8, 2.3, 400) +
                            decode(" DP0 TP1", 32, 1.8, 1100) + decode(" DP2 TP2", 0, 1.0, 0.1);
-  const AcceptanceData data = log_of(text);
+  const AcceptanceData data = sglang_log_of(text);
   CHECK(data.windows == 2);
   CHECK(data.acceptance_length == Approx(1.0 + (32 * 0.8 + 8 * 1.3) / 40).epsilon(1e-12));
   REQUIRE(data.throughput.size() == 2);
@@ -104,15 +107,17 @@ TEST_CASE("a load is of a data-parallel rank, and ranks weigh what they run") {
 TEST_CASE("a log without speculation has a throughput") {
   const std::string text = arguments("speculative_algorithm=None, speculative_num_steps=None") +
                            decode("", 1, 0.0, 148.64) + decode("", 1, 0.0, 147.64);
-  const AcceptanceData data = log_of(text, true);
+  const AcceptanceData data = sglang_log_of(text, true);
   CHECK(data.windows == 0);
   REQUIRE(data.throughput.size() == 2);
   CHECK(data.throughput[1].tokens_per_second == 147.64);
   CHECK_FALSE(data.throughput[1].tokens_per_step);
-  CHECK_THAT(error_of(ErrorKind::input, [&] { log_of(text); }), Catch::Contains("has no line with an accept length"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { sglang_log_of(text); }),
+             Catch::Contains("has no line with an accept length"));
   // The form of 2024, with what stands before the words.
-  CHECK(log_of("[gpu=0] Decode batch. #running-req: 233, #token: 370959, token usage: 0.82, gen throughput (token/s): "
-               "4594.01, #queue-req: 317\n",
-               true)
+  CHECK(sglang_log_of(
+            "[gpu=0] Decode batch. #running-req: 233, #token: 370959, token usage: 0.82, gen throughput (token/s): "
+            "4594.01, #queue-req: 317\n",
+            true)
             .throughput.size() == 1);
 }
