@@ -1,4 +1,4 @@
-/* Your kernels, tested by draftproof: export any of the five calls below from a shared library, and run
+/* Your kernels, tested by draftproof: export any of the seven calls below from a shared library, and run
  *
  *   draftproof regress --library ./libkernels.so
  *
@@ -32,7 +32,8 @@
  * total. A coin u accepts a draft of probability q under its proposal and p under the target if u q < p.
  *
  * Result. A call returns 0; DRAFTPROOF_KERNELS_UNSUPPORTED for a shape or parameter that the library does not take,
- * which is counted as skipped; any other number is a failure. */
+ * which is counted as skipped; any other number is a failure. A parameter that no case tested is named, and the exit
+ * code is 4 unless --without names it too. */
 #ifndef DRAFTPROOF_KERNELS_H
 #define DRAFTPROOF_KERNELS_H
 
@@ -69,8 +70,9 @@ typedef struct {
 
 DRAFTPROOF_KERNELS_API void draftproof_kernels_describe(draftproof_kernels_description* description);
 
-/* Optional: the workspace of "filter", "sample", "verify_chain", "guidance" or "tree_mask". `rows` are those of its
- * struct; of verify_chain the rows of target_probs, of tree_mask those of the mask. Not exported: none is given. */
+/* Optional: the workspace of "filter", "sample", "verify_chain", "verify_block", "verify_tree", "guidance" or
+ * "tree_mask". `rows` are those of its struct; of verification the rows of target_probs, of tree_mask those of the mask.
+ * Not exported: none is given. */
 DRAFTPROOF_KERNELS_API int64_t draftproof_kernels_workspace_bytes(const char* call, int64_t rows, int64_t vocab_size);
 
 /* Rows of logits and their parameters, one of each a row. Temperature comes first; min_p, top_k and top_p follow in the
@@ -133,6 +135,53 @@ typedef struct {
   void* stream;
 } draftproof_kernels_verify_chain_call;
 
+/* --- Block verification (Sun et al., arXiv 2403.10444): the drafts of a chain are judged jointly. ---
+ * The arrays of chain verification. With x_i the drafts of a request, i = 1..K, p_i and q_i the rows that they are judged
+ * by and were drawn from:
+ *   w_0 = 1, w_i = min(w_{i-1} p_i(x_i) / q_i(x_i), 1)      r_i = max(w_i p_{i+1} - q_{i+1}, 0), S_i its sum
+ *   h_i = S_i / (S_i + 1 - w_i), 1 where that is 0 / 0; h_K = w_K
+ * The last draft whose coin is below h_i is accepted with all before it, none where there is none. A token from
+ * norm(r_i) follows, or of the bonus row after the last draft; where r_i leaves nothing, one from p_{i+1}. */
+typedef draftproof_kernels_verify_chain_call draftproof_kernels_verify_block_call;
+
+/* --- Tree verification of drafts, from the root down. ---
+ * Request b has the nodes cu_num_draft_tokens[b], ... and the rows cu_num_draft_tokens[b] + b, ... of both matrices:
+ * row 0 is the root's, row i + 1 that after its node i. The children of a node stand in order of their number. */
+typedef enum {
+  /* One coin a node: child j is accepted where the coin lies in [sum of p of the children before it, that with its
+   * own). None: a token from p without the children. A child whose token is an earlier child's has no share. */
+  DRAFTPROOF_KERNELS_TARGET_ONLY = 0,
+  /* Recursive rejection sampling without replacement (arXiv 2402.14160, 2402.12374): child by child a coin u accepts x
+   * if u q(x) < p(x), else p becomes norm(max(p - q, 0)) and q norm(q without x); a child that q cannot give is passed
+   * over. None: a token from p as it is then. */
+  DRAFTPROOF_KERNELS_RRSW = 1
+} draftproof_kernels_tree_rule;
+
+typedef struct {
+  int64_t requests;
+  int64_t draft_tokens_total;
+  int64_t draft_len_max; /* the most nodes of a request */
+  int64_t vocab_size;
+  int64_t row_stride;                 /* of both matrices */
+  int32_t rule;                       /* draftproof_kernels_tree_rule */
+  const int32_t* draft_tokens;        /* [draft_tokens_total] */
+  const int32_t* cu_num_draft_tokens; /* [requests + 1], from 0 */
+  const int32_t* parents;             /* [draft_tokens_total]: -1 (the root) or an earlier node of the request */
+  const float* target_probs;          /* [draft_tokens_total + requests, row_stride] */
+  const float* draft_probs;           /* the same: row r proposes the children of its node; NULL with TARGET_ONLY */
+  const uint64_t* seeds;              /* [requests] */
+  const uint32_t* steps;              /* [requests] */
+  double* coins;   /* [draft_tokens_total + requests]: GIVEN in, RECORDED out; with RRSW that of node i at its row,
+                  * i + 1, with TARGET_ONLY that of the row whose children it decides on */
+  double* draws;   /* [requests]: of the token after the accepted drafts, likewise */
+  int32_t* tokens; /* out [requests, draft_len_max + 1]: accepted drafts, one more token, then -1 */
+  int32_t* num_accepted; /* out [requests] */
+  int32_t* path;         /* out [requests, draft_len_max]: the accepted nodes, then -1 */
+  void* workspace;
+  int64_t workspace_bytes;
+  void* stream;
+} draftproof_kernels_verify_tree_call;
+
 /* --- Classifier-free guidance: out = u + scale (c - u); c where the scale is 1. --- */
 typedef struct {
   int64_t rows;
@@ -166,6 +215,8 @@ typedef struct {
 DRAFTPROOF_KERNELS_API int draftproof_kernels_filter(const draftproof_kernels_filter_call* call);
 DRAFTPROOF_KERNELS_API int draftproof_kernels_sample(const draftproof_kernels_sample_call* call);
 DRAFTPROOF_KERNELS_API int draftproof_kernels_verify_chain(const draftproof_kernels_verify_chain_call* call);
+DRAFTPROOF_KERNELS_API int draftproof_kernels_verify_block(const draftproof_kernels_verify_block_call* call);
+DRAFTPROOF_KERNELS_API int draftproof_kernels_verify_tree(const draftproof_kernels_verify_tree_call* call);
 DRAFTPROOF_KERNELS_API int draftproof_kernels_guidance(const draftproof_kernels_guidance_call* call);
 DRAFTPROOF_KERNELS_API int draftproof_kernels_tree_mask(const draftproof_kernels_tree_mask_call* call);
 

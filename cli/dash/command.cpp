@@ -15,7 +15,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string panel, lesson, screenshot, record, replay, theme = "dark", out = "out/dash";
+  std::string panel, lesson, screenshot, pictures, compare, record, replay, theme = "dark", out = "out/dash";
   std::string size = "1600x1000";
   std::optional<double> scale;
   int frames = 0;
@@ -61,7 +61,7 @@ void print_frames(const FrameTimes& times, const Arguments& arguments, Json& doc
             << times.slowest_ms << " ms of " << times.frames << " frames, " << times.vertices << " vertices\n";
 }
 
-void run(const Arguments& arguments, const ProgramContext& context) {
+void run(const Arguments& arguments, ProgramContext& context) {
   const RunOptions options = options_of(arguments);
   Json document = json_document(context.arguments);
   if (!arguments.replay.empty()) {
@@ -69,6 +69,18 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   } else if (arguments.frames > 0) {
     print_frames(measure_frames(options, arguments.frames), arguments, document);
     if (!arguments.json) return;
+  } else if (!arguments.pictures.empty()) {
+    write_pictures(options, arguments.pictures);
+    std::cout << "written to " << printable_line(arguments.pictures) << '\n';
+    return;
+  } else if (!arguments.compare.empty()) {
+    const std::vector<std::string> outdated = outdated_pictures(options, arguments.compare);
+    if (!outdated.empty()) context.exit_code = ExitCode::finding;
+    document["outdated"] = outdated;
+    if (!arguments.json) {
+      for (const std::string& path : outdated) std::cout << "out of date: " << printable_line(path) << '\n';
+      return;
+    }
   } else if (!arguments.screenshot.empty()) {
     document["panels"] = take_screenshot(options, arguments.screenshot);
     if (!arguments.json) {
@@ -92,6 +104,10 @@ void add_dash(Options& options, ProgramContext& context) {
   options.text("--panel", arguments->panel, "Show this panel alone", "NAME");
   options.text("--lesson", arguments->lesson, "Show this lesson alone, in its panel (draftproof lesson)", "NAME");
   options.text("--screenshot", arguments->screenshot, "Write a picture (PNG) instead of opening a window", "FILE");
+  options.text("--pictures", arguments->pictures, "Write a picture of each panel and of all, as in docs/dash",
+               "FOLDER");
+  options.text("--compare-pictures", arguments->compare,
+               "Name the pictures there that look otherwise than their panels do now (exit code 1)", "FOLDER");
   options.text("--size", arguments->size, "Of the window or picture, in pixels", "WIDTHxHEIGHT");
   options.number("--scale", arguments->scale, {0.5, 4.0},
                  "Size of text and controls; a window's is the display's unless it is given");
@@ -104,8 +120,13 @@ void add_dash(Options& options, ProgramContext& context) {
   options.integer("--measure-frames", arguments->frames, {0, 100'000},
                   "Build this many frames of all panels, without drawing them, and print their CPU time");
   options.used_only({"--record"}, "without a window", [arguments] {
-    return arguments->replay.empty() && arguments->frames == 0 && arguments->screenshot.empty() && !arguments->json;
+    return arguments->replay.empty() && arguments->frames == 0 && arguments->screenshot.empty() &&
+           arguments->pictures.empty() && arguments->compare.empty() && !arguments->json;
   });
+  options.used_only({"--panel", "--lesson", "--size", "--screenshot"}, "with --compare-pictures",
+                    [arguments] { return arguments->compare.empty(); });
+  options.used_only({"--panel", "--lesson", "--screenshot"}, "with --pictures",
+                    [arguments] { return arguments->pictures.empty(); });
   options.used_only({"--theme", "--size", "--scale", "--out"}, "with --json, which draws nothing", [arguments] {
     return !arguments->json || !arguments->screenshot.empty() || !arguments->replay.empty() || arguments->frames > 0;
   });
@@ -113,8 +134,8 @@ void add_dash(Options& options, ProgramContext& context) {
     return arguments->panel.empty() && arguments->record.empty() && arguments->replay.empty() && arguments->frames == 0;
   });
   options.json(arguments->json);
-  options.examples(
-      {"", "--panel distribution_lab", "--lesson rejection --screenshot rejection.png", "result.json --screenshot result.png"});
+  options.examples({"", "--panel distribution_lab", "--lesson rejection --screenshot rejection.png",
+                    "result.json --screenshot result.png"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -8,7 +8,9 @@
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
 #include "base/files/own_files.hpp"
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "cli/regress/library.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -38,16 +40,31 @@ struct RegressOptions {
   int threads = 1;
   std::string skeleton;
   std::string folder;
+  std::string junit;
   LibraryOptions library;
   bool update = false;
   bool json = false;
 };
 
 // Usage error for an empty part, which would be in every name.
-std::string checked_filter(const std::string& text) {
+std::string checked_parts(const char* option, const std::string& text) {
   if (("," + text + ",").find(",,") != std::string::npos)
-    throw usage_error("--filter", "is '" + text + "'; expected parts of names with a comma between two");
+    throw usage_error(option, "is '" + text + "'; expected parts of names with a comma between two");
   return text;
+}
+
+// Usage error for a parameter that no call has.
+std::vector<std::string> checked_parameters(const std::string& text) {
+  static const std::vector<std::string> kKnown = {"temperature",    "top_k", "top_p",       "min_p", "draft_probs",
+                                                  "no_draft_probs", "rrsw",  "target_only", "scale", "parents"};
+  std::vector<std::string> names;
+  for (const std::string_view name : split(checked_parts("--without", text), ',')) {
+    names.emplace_back(name);
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
+      throw usage_error("--without", in_quotes(names.back()) + " is no parameter; expected some of " +
+                                         joined(kKnown, ", ") + did_you_mean(names.back(), kKnown));
+  }
+  return names;
 }
 
 std::vector<RegressCase> wanted_cases(const RegressOptions& options) {
@@ -127,6 +144,7 @@ void run_regress(const RegressOptions& options, ProgramContext& context) {
     LibraryOptions library = options.library;
     if (std::filesystem::is_regular_file(library.file)) const InputFile is_read(library.file);  // by the loader
     library.filter = options.filter;
+    library.junit = options.junit;
     library.seed = options.seed;
     library.json = options.json;
     return run_library_regression(library, context);
@@ -137,6 +155,7 @@ void run_regress(const RegressOptions& options, ProgramContext& context) {
   } else if (report.count(Verdict::equal) == 0) {
     context.exit_code = ExitCode::inconclusive;  // all were skipped
   }
+  if (!options.junit.empty()) write_junit(options.junit, report);
   if (options.json) return print_json(document_of(report, options, context));
   print_text(report, options);
 }
@@ -169,7 +188,7 @@ void add_regress(Options& options, ProgramContext& context) {
   options.choice("--executor", arguments->executor, {"simt", "cuda"},
                  "Who runs the kernels: simt (the CPU executor) or cuda");
   options.option("--filter", "TEXT", "", "Only the cases that have this in their name, or one of a,b,c",
-                 [arguments](const std::string& text) { arguments->filter = checked_filter(text); });
+                 [arguments](const std::string& text) { arguments->filter = checked_parts("--filter", text); });
   options.seed(arguments->seed,
                "Order of threads and blocks on the CPU executor; the first call of --random; draws of --library");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
@@ -195,21 +214,25 @@ void add_regress(Options& options, ProgramContext& context) {
                   "Draws of a case at most; large vocabularies have fewer");
   options.number("--case-seconds", arguments->library.case_seconds, {0.1, 86'400.0, false, "a number in [0.1, 86400]"},
                  "A case that takes longer hangs: it is different, and the next one begins");
+  options.option("--without", "NAMES", "",
+                 "Parameters that the library does not take, as top_k,min_p: no gap in the test",
+                 [arguments](const std::string& text) { arguments->library.without = checked_parameters(text); });
+  options.file("--junit", arguments->junit, "Write the results as JUnit XML too");
   options.choice("--skeleton", arguments->skeleton, {"cpu", "cuda"},
                  "Write a library to begin with into the folder DIR: header, kernels, CMake and CI file");
   options.text("folder", arguments->folder, "Of --skeleton: a new folder", "DIR");
   const auto with_library = [arguments] { return !arguments->library.file.empty(); };
-  options.used_only({"--within", "--draws", "--case-seconds"}, "without --library", with_library);
+  options.used_only({"--within", "--draws", "--case-seconds", "--without"}, "without --library", with_library);
   options.used_only({"--executor", "--golden", "--threads", "--fault", "--update", "--random"}, "with --library",
                     [with_library] { return !with_library(); });
   options.used_only({"folder"}, "without --skeleton", [arguments] { return !arguments->skeleton.empty(); });
   options.used_only({"--library", "--executor", "--filter", "--seed", "--threads", "--golden", "--fault", "--update",
-                     "--random", "--json"},
+                     "--random", "--junit", "--json"},
                     "with --skeleton", [arguments] { return arguments->skeleton.empty(); });
   options.footer(
       "Exit codes: 0 all that was compared is equal; 1 something differs; 2 wrong options or input; 4 nothing was "
       "compared, as without the GPU that --executor cuda, or a library on device memory, needs "
-      "(DRAFTPROOF_REQUIRE_GPU=1 makes that an error).");
+      "(DRAFTPROOF_REQUIRE_GPU=1 makes that an error), or a parameter of the library's calls was not tested.");
   options.examples({"", "--filter row --threads 1", "--executor cuda", "--skeleton cpu my-kernels",
                     "--library my-kernels/build/libkernels.so"});
   options.on_run([arguments, &context] { run_regress(*arguments, context); });

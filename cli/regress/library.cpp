@@ -48,7 +48,7 @@ std::string within_of(const LibraryOptions& options, const LibraryDescription& l
 // Each draws, and may be accused: the budget of false alarms is shared.
 std::int64_t statistical_cases(const std::vector<LibraryCase>& cases) {
   return std::count_if(cases.begin(), cases.end(),
-                       [](const LibraryCase& one) { return one.call == "sample" || one.call == "verify_chain"; });
+                       [](const LibraryCase& one) { return one.call == "sample" || one.call.starts_with("verify"); });
 }
 
 std::vector<std::string> missing_calls(const LibraryDescription& library) {
@@ -65,6 +65,29 @@ LibraryReport all_skipped(const std::vector<LibraryCase>& cases, const std::stri
   return report;
 }
 
+// "tested: temperature (36). NOT tested: top_k, top_p, min_p" of each call.
+void print_coverage(const LibraryReport& report, const LibraryOptions& options) {
+  for (const regress::CallTally& tally : report.regression.by_call()) {
+    std::vector<std::string> tested, untested, without;
+    for (const regress::ParameterCoverage& one : report.coverage) {
+      if (one.call != tally.call) continue;
+      const bool is_left_out =
+          std::find(options.without.begin(), options.without.end(), one.parameter) != options.without.end();
+      (one.compared > 0 ? tested
+       : is_left_out    ? without
+                        : untested)
+          .push_back(one.compared > 0 ? one.parameter + " (" + std::to_string(one.compared) + ")" : one.parameter);
+    }
+    if (tested.empty() && untested.empty()) continue;
+    std::cout << "  " << tally.call << " tested: " << (tested.empty() ? "nothing" : joined(tested, ", "));
+    if (!untested.empty()) std::cout << ". NOT tested: " << joined(untested, ", ");
+    if (!without.empty()) std::cout << ". Without, as said: " << joined(without, ", ");
+    std::cout << '\n';
+  }
+  if (!report.untested(options.without).empty())
+    std::cout << "What is NOT tested the library refused. If it does not take it, say so: --without, as top_k,min_p\n";
+}
+
 void print_text(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,
                 const std::string& within) {
   const regress::RegressionReport& regression = report.regression;
@@ -73,6 +96,7 @@ void print_text(const LibraryReport& report, const LibraryDescription& library, 
             << (library.on_device ? "device" : "host") << " memory, random numbers " << numbers_of(library)
             << ", within " << within << '\n';
   print_tallies(regression);
+  print_coverage(report, options);
   if (const auto missing = missing_calls(library); !missing.empty())
     std::cout << "not exported, not tested: " << joined(missing, ", ") << '\n';
   if (report.left_out > 0)
@@ -91,6 +115,10 @@ Json document_of(const LibraryReport& report, const LibraryDescription& library,
   document["within"] = within;
   document["alpha"] = within == "bits" ? Json(nullptr) : Json(kFalseAlarms);
   document["left_out"] = report.left_out;
+  document["parameters"] = Json::object();
+  for (const regress::ParameterCoverage& one : report.coverage)
+    document["parameters"][one.call][one.parameter] = one.compared;
+  document["untested"] = report.untested(options.without);
   document.update(regress::to_json(report.regression, "library"));
   return document;
 }
@@ -132,11 +160,45 @@ void run_library_regression(const LibraryOptions& options, ProgramContext& conte
   const regress::RegressionReport& regression = report.regression;
   if (regression.is_finding()) {
     context.exit_code = ExitCode::finding;
-  } else if (regression.count(Verdict::equal) == 0) {
+  } else if (regression.count(Verdict::equal) == 0 || !report.untested(options.without).empty()) {
     context.exit_code = ExitCode::inconclusive;
   }
+  if (!options.junit.empty()) write_junit(options.junit, regression);
   if (options.json) return print_json(document_of(report, library, options, within, context));
   print_text(report, library, options, within);
+}
+
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string xml;
+  for (const char c : printable_line(text))
+    xml += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
+  return xml;
+}
+
+}  // namespace
+
+void write_junit(const std::string& path, const regress::RegressionReport& report) {
+  AtomicFile file(path);
+  std::ostream& out = file.stream();
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"draftproof regress\" tests=\""
+      << report.results.size() << "\" failures=\"" << report.count(Verdict::different) << "\" errors=\"0\" skipped=\""
+      << report.count(Verdict::skipped) << "\" time=\"" << report.seconds << "\">\n";
+  for (const regress::CaseResult& result : report.results) {
+    const std::string name =
+        result.name + (result.block_threads > 0 ? ", " + std::to_string(result.block_threads) + " threads" : "");
+    out << "<testcase classname=\"" << escaped(result.name.substr(0, result.name.find('/'))) << "\" name=\""
+        << escaped(name) << "\" time=\"" << result.seconds << "\"";
+    if (result.verdict == Verdict::equal) {
+      out << "/>\n";
+      continue;
+    }
+    const char* const element = result.verdict == Verdict::different ? "failure" : "skipped";
+    out << "><" << element << " message=\"" << escaped(result.finding) << "\"/></testcase>\n";
+  }
+  out << "</testsuite>\n</testsuites>\n";
+  file.commit();
 }
 
 void write_skeleton(const std::string& kind, const std::string& folder) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/shared/command.hpp"
 #include "gpu/regress/regression.hpp"
@@ -13,6 +14,8 @@ struct LibraryOptions {
   std::string file;
   std::string within;  // bits, distribution, replay; empty: as the library's random numbers ask for
   std::string filter;
+  std::vector<std::string> without;  // parameters that the library does not take
+  std::string junit;                 // where a JUnit file is written; empty: nowhere
   std::int64_t draws = 20'000;
   double case_seconds = 60.0;
   std::uint64_t seed = 1;
@@ -28,6 +31,9 @@ void write_skeleton(const std::string& kind, const std::string& folder);
 // What differs, and a line a call, of any regression.
 void print_findings(const regress::RegressionReport& report);
 void print_tallies(const regress::RegressionReport& report);
+
+// The results as JUnit's XML, a test case a row; complete or not at all. Error (input) naming the path.
+void write_junit(const std::string& path, const regress::RegressionReport& report);
 
 // DRAFTPROOF_REQUIRE_GPU=1: a skip for want of a GPU is an error.
 bool gpu_is_required();

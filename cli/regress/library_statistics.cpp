@@ -18,7 +18,7 @@
 namespace draftproof {
 namespace {
 
-using regress::ChainInputs;
+using regress::DraftInputs;
 using regress::KernelLibrary;
 using regress::LibraryJudgement;
 using regress::RowInputs;
@@ -140,44 +140,30 @@ class Statistics {
     return options_.replays ? audit_replayed(in, rows, drawn, tokens, uniforms) : audit_drawn(in, rows, drawn, tokens);
   }
 
-  LibraryJudgement verify_chain(const KernelLibrary& library, const ChainInputs& given) const {
-    const ChainInputs in = distributions_of(given);
+  LibraryJudgement verify(const KernelLibrary& library, const std::string& call, const DraftInputs& given) const {
+    const DraftInputs in = distributions_of(given);
     if (in.requests() == 0) return {"", {}, false};
-    std::vector<std::vector<double>> proposals;
-    for (std::int64_t i = 0; i < in.drafts() && !in.one_hot; ++i) {
-      const float* const row = in.draft_probs.data() + i * in.row_stride;
-      proposals.emplace_back(row, row + in.vocab_size);
-    }
     const std::int64_t elements = std::ssize(in.target_probs) + std::ssize(in.draft_probs);
     const std::int64_t repeats =
         std::max<std::int64_t>(1, std::min(options_.draws / in.requests(), kElementsOfCase / elements));
-    std::vector<ChainInputs> batches;  // which the sample refers to
+    std::vector<DraftInputs> batches;  // which the sample refers to
     std::vector<std::vector<double>> coins, draws;
-    std::vector<regress::ChainOutputs> outputs;
+    std::vector<regress::DraftOutputs> outputs;
     for (const auto& [first, last] : calls(repeats, elements)) {
-      ChainInputs batch;
-      batch.vocab_size = in.vocab_size;
-      batch.row_stride = in.row_stride;
-      batch.one_hot = in.one_hot;
+      DraftInputs batch = in.none();
       std::vector<double> coin_numbers, draw_numbers;
       for (std::int64_t repeat = first; repeat < last; ++repeat) {
         for (std::int64_t b = 0; b < in.requests(); ++b) {
           const std::uint64_t seed = seed_of(b, repeat);
           const auto step = static_cast<std::uint32_t>(repeat % kStepsOfSeed);
-          std::vector<Token> drafts;
-          for (std::int64_t i = in.begin(b); i < in.begin(b + 1); ++i) {
-            const auto place = static_cast<std::uint32_t>(i - in.begin(b));
-            coin_numbers.push_back(uniform(seed, step, place + 1));
-            drafts.push_back(in.one_hot ? in.draft_tokens[at(i)]
-                                        : DenseDraw(proposals[at(i)])
-                                              .draw(philox_block(~seed, 0, place, step,
-                                                                 static_cast<std::uint32_t>(Purpose::draft_sample))));
-          }
+          const Drafted drafted = drafted_by(in, b, seed, step);
+          for (std::int64_t i = 0; i < in.draft_len(b) + (in.is_tree ? 1 : 0); ++i)
+            coin_numbers.push_back(uniform(seed, step, static_cast<std::uint32_t>(i + 1)));
           draw_numbers.push_back(uniform(seed, step, 0));
-          batch.add(in, b, drafts, seed, step);
+          batch.add(in, b, drafted.tokens, seed, step, drafted.rows);
         }
       }
-      outputs.push_back(library.verify_chain(batch, coin_numbers, draw_numbers));
+      outputs.push_back(library.verify(call, batch, coin_numbers, draw_numbers));
       if (options_.replays) {
         std::string wrong = what_is_wrong("coins", coin_numbers);
         if (wrong.empty()) wrong = what_is_wrong("draws", draw_numbers);
@@ -187,10 +173,45 @@ class Statistics {
       coins.push_back(std::move(coin_numbers));
       draws.push_back(std::move(draw_numbers));
     }
-    return audit_chains(in, batches, coins, draws, outputs);
+    const Verifier verifier = call == "verify_chain"   ? Verifier::chain
+                              : call == "verify_block" ? Verifier::block
+                              : in.has_proposals       ? Verifier::rrsw
+                                                       : Verifier::target_only;
+    return audit_verified(verifier, in.requests(), batches, coins, draws, outputs);
   }
 
  private:
+  // Drafts of a request, and the rows that follow them.
+  struct Drafted {
+    std::vector<Token> tokens;
+    std::vector<std::int64_t> rows;
+  };
+
+  // Drawn from the proposals, where there are any: siblings of a tree one after the other, each without those before
+  // it. Behind different drafts of a tree stand different rows, behind equal paths the same.
+  static Drafted drafted_by(const DraftInputs& in, std::int64_t b, std::uint64_t seed, std::uint32_t step) {
+    Drafted drafted;
+    const std::int64_t len = in.draft_len(b);
+    drafted.rows.resize(at(len) + 1);
+    for (std::int64_t i = 0; i < len; ++i) {
+      const std::int64_t parent_row = in.is_tree ? in.parents[at(in.begin(b) + i)] + 1 : i;
+      Token token = in.draft_tokens[at(in.begin(b) + i)];
+      if (in.has_proposals) {
+        const float* const q = in.draft(b, drafted.rows[at(parent_row)]);
+        std::vector<double> masses(q, q + in.vocab_size);
+        for (std::int64_t earlier = 0; in.is_tree && earlier < i; ++earlier)
+          if (in.parents[at(in.begin(b) + earlier)] + 1 == parent_row) masses[at(drafted.tokens[at(earlier)])] = 0.0;
+        const auto place = static_cast<std::uint32_t>(i);
+        token = DenseDraw(masses).draw(
+            philox_block(~seed, 0, place, step, static_cast<std::uint32_t>(Purpose::draft_sample)));
+      }
+      drafted.tokens.push_back(token);
+      const auto path = static_cast<std::uint64_t>(drafted.rows[at(parent_row)] << 32 | token);
+      drafted.rows[at(i + 1)] = in.is_tree ? 1 + static_cast<std::int64_t>(derive_seed(1, path) % at(len)) : i + 1;
+    }
+    return drafted;
+  }
+
   // Of recorded numbers; empty where all are in [0, 1].
   static std::string what_is_wrong(const std::string& name, const std::vector<double>& numbers) {
     for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -280,8 +301,9 @@ class Statistics {
     return audit_taken(std::move(sample), std::move(taken));
   }
 
-  // The requests of which every row is a distribution, normalised again: rows of 16 bits are rounded.
-  static ChainInputs distributions_of(const ChainInputs& given) {
+  // The requests of which every row is a distribution, normalised again: rows of 16 bits are rounded. Of a tree a
+  // proposal has as many tokens as a node has children.
+  static DraftInputs distributions_of(const DraftInputs& given) {
     constexpr double kRounding = 0.02;
     const auto sum_of = [&](const float* row) {
       double sum = 0.0;
@@ -289,15 +311,21 @@ class Statistics {
       return sum;
     };
     const auto is_distribution = [&](const float* row) { return std::abs(sum_of(row) - 1.0) < kRounding; };
-    ChainInputs in;
-    in.vocab_size = given.vocab_size;
-    in.row_stride = given.row_stride;
-    in.one_hot = given.one_hot;
+    const auto support_of = [&](const float* row) {
+      return std::count_if(row, row + given.vocab_size, [](float x) { return x > 0x1p-40f; });
+    };
+    DraftInputs in = given.none();
     for (std::int64_t b = 0; b < given.requests(); ++b) {
-      bool sound = is_distribution(given.target(b, given.draft_len(b)));
-      for (std::int64_t place = 0; place < given.draft_len(b); ++place)
-        sound = sound && is_distribution(given.target(b, place)) &&
-                (given.one_hot || is_distribution(given.draft(b, place)));
+      std::int64_t children_max = 0;
+      for (std::int64_t i = given.begin(b); given.is_tree && i < given.begin(b + 1); ++i)
+        children_max = std::max<std::int64_t>(
+            children_max, std::count(given.parents.begin() + given.begin(b), given.parents.begin() + given.begin(b + 1),
+                                     given.parents[at(i)]));
+      bool sound = true;
+      for (std::int64_t place = 0; place <= given.draft_len(b); ++place)
+        sound = sound && is_distribution(given.target(b, place));
+      for (std::int64_t place = 0; given.has_proposals && place < given.proposal_rows(b); ++place)
+        sound = sound && is_distribution(given.draft(b, place)) && support_of(given.draft(b, place)) >= children_max;
       const auto first = given.draft_tokens.begin() + given.begin(b);
       if (sound) in.add(given, b, {first, first + given.draft_len(b)}, 0, 0);
     }
@@ -315,51 +343,66 @@ class Statistics {
 
   // `row` [K + 1] is what the step emitted, with its padding; one that no step may emit is noted as malformed.
   static void add_step(StepSample& sample, VerifyRequest request, std::span<const std::int64_t> row, std::size_t index,
-                       std::int64_t vocab_size) {
+                       std::int64_t vocab_size, Verifier verifier = Verifier::chain) {
     const EmittedRow emitted = read_emitted_row(row, request.draft, vocab_size);
     if (!emitted.wrong.empty())
       return sample.malformed.add(static_cast<std::int64_t>(index),
                                   "step " + std::to_string(index) + " " + emitted.wrong);
     for (const std::int64_t token : row.first(emitted.count)) sample.tokens.push_back(static_cast<Token>(token));
     sample.begins.push_back(sample.tokens.size());
-    validate(request, Verifier::chain, static_cast<std::int64_t>(index));
+    validate(request, verifier, static_cast<std::int64_t>(index));
     sample.requests.push_back(std::move(request));
   }
 
-  LibraryJudgement audit_taken(StepSample sample, Drawn taken) const {
+  LibraryJudgement audit_taken(StepSample sample, Drawn taken, Verifier verifier = Verifier::chain) const {
     sample.groups = std::move(taken.groups);
     sample.at = std::move(taken.at);
-    return judgement_of(audit_steps(sample, audit_options()));
+    AuditOptions options = audit_options();
+    options.verifier = VerifierChoice(verifier);
+    return judgement_of(audit_steps(sample, options));
   }
 
-  LibraryJudgement audit_chains(const ChainInputs& in, const std::vector<ChainInputs>& batches,
-                                const std::vector<std::vector<double>>& coins,
-                                const std::vector<std::vector<double>>& draws,
-                                const std::vector<regress::ChainOutputs>& outputs) const {
+  // `requests`: of the case, which the batches repeat.
+  LibraryJudgement audit_verified(Verifier verifier, std::int64_t requests, const std::vector<DraftInputs>& batches,
+                                  const std::vector<std::vector<double>>& coins,
+                                  const std::vector<std::vector<double>>& draws,
+                                  const std::vector<regress::DraftOutputs>& outputs) const {
     StepSample sample;
     Drawn taken;
     sample.begins = {0};
+    if (batches.front().is_tree) sample.path_nodes.emplace();
     for (std::size_t call = 0; call < batches.size(); ++call) {
-      const ChainInputs& batch = batches[call];
+      const DraftInputs& batch = batches[call];
       const std::int64_t width = batch.draft_len_max() + 1;
       for (std::int64_t b = 0; b < batch.requests(); ++b) {
         const std::int64_t k = batch.draft_len(b);
+        const auto drafts = std::span(batch.draft_tokens).subspan(at(batch.begin(b)), at(k));
         VerifyRequest request;
-        request.draft = DraftTree::chain(std::span(batch.draft_tokens).subspan(at(batch.begin(b)), at(k)));
+        request.draft = DraftTree::chain(drafts);
+        if (batch.is_tree) {
+          const auto first = batch.parents.begin() + batch.begin(b);
+          request.draft = DraftTree{{drafts.begin(), drafts.end()}, {first, first + k}};
+        }
         request.target_is_probabilities = true;
         request.target = {DType::f32, batch.target(b, 0), k + 1, batch.vocab_size, batch.row_stride};
-        if (!batch.one_hot) {
+        if (batch.has_proposals) {
           request.proposal_kind = ProposalKind::probabilities;
-          request.proposal = {DType::f32, batch.draft(b, 0), k, batch.vocab_size, batch.row_stride};
+          request.proposal = {DType::f32, batch.draft(b, 0), batch.proposal_rows(b), batch.vocab_size,
+                              batch.row_stride};
         }
         if (options_.replays) {
-          request.recorded.uniforms = RecordedNumbers{{}, std::span(coins[call]).subspan(at(batch.begin(b)), at(k))};
+          // Of a tree a coin a row: of RRSw that of the draft before it.
+          const std::int64_t first = batch.begin(b) + (batch.is_tree ? b : 0);
+          const std::int64_t skipped = verifier == Verifier::rrsw ? 1 : 0;
+          const std::int64_t count = k + (verifier == Verifier::target_only ? 1 : 0);
+          request.recorded.uniforms =
+              RecordedNumbers{{}, std::span(coins[call]).subspan(at(first + skipped), at(count))};
           request.recorded.draw_uniforms = RecordedNumbers{{}, std::span(draws[call]).subspan(at(b), 1)};
         }
         const std::span<const Token> tokens = std::span(outputs[call].tokens).subspan(at(b * width), at(width));
         const std::vector<std::int64_t> row(tokens.begin(), tokens.end());
         const std::size_t steps = sample.requests.size();
-        add_step(sample, std::move(request), row, steps, batch.vocab_size);
+        add_step(sample, std::move(request), row, steps, batch.vocab_size, verifier);
         if (sample.requests.size() == steps) continue;
         const std::int64_t emitted = std::ssize(sample.tokens) - static_cast<std::int64_t>(sample.begins[steps]);
         const std::int32_t accepted = outputs[call].num_accepted[at(b)];
@@ -367,10 +410,38 @@ class Statistics {
           return {"num_accepted is " + std::to_string(accepted) + " of a request that emitted " +
                       std::to_string(emitted) + " tokens; expected one less than these",
                   {}};
-        taken.add(b % in.requests(), batch.seeds[at(b)], batch.steps[at(b)], b);
+        if (batch.is_tree) {
+          const std::span<const std::int32_t> path =
+              std::span(outputs[call].path).subspan(at(b * (width - 1)), at(width - 1));
+          if (const std::string wrong = what_is_wrong(path, sample.requests.back().draft, sample.emitted(steps));
+              !wrong.empty())
+            return {wrong, {}};
+          sample.path_nodes->insert(sample.path_nodes->end(), path.begin(), path.begin() + accepted);
+        }
+        taken.add(b % requests, batch.seeds[at(b)], batch.steps[at(b)], b);
       }
     }
-    return audit_taken(std::move(sample), std::move(taken));
+    return audit_taken(std::move(sample), std::move(taken), verifier);
+  }
+
+  // Of a path that is not that of the accepted drafts.
+  static std::string what_is_wrong(std::span<const std::int32_t> path, const DraftTree& draft,
+                                   std::span<const Token> emitted) {
+    std::int32_t parent = kRootNode;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      const std::int32_t node = path[i];
+      const std::string is = "path[" + std::to_string(i) + "] is " + std::to_string(node);
+      if (i + 1 >= emitted.size()) {
+        if (node != -1) return is + " behind the accepted drafts; expected -1";
+        continue;
+      }
+      if (node < 0 || node >= static_cast<std::int32_t>(draft.size()) || draft.parents[at(node)] != parent ||
+          draft.tokens[at(node)] != emitted[i])
+        return is + "; expected the child of node " + std::to_string(parent) + " with token " +
+               std::to_string(emitted[i]);
+      parent = node;
+    }
+    return {};
   }
 
   StatisticsOptions options_;
@@ -383,7 +454,8 @@ regress::LibraryJudge statistical_judge(const StatisticsOptions& options) {
                                             const regress::LibraryInputs& inputs) {
     if (one.call == "filter") return statistics.filter(library, std::get<RowInputs>(inputs));
     if (one.call == "sample") return statistics.sample(library, std::get<RowInputs>(inputs));
-    if (one.call == "verify_chain") return statistics.verify_chain(library, std::get<ChainInputs>(inputs));
+    if (const auto* const drafts = std::get_if<DraftInputs>(&inputs))
+      return statistics.verify(library, one.call, *drafts);
     if (one.call == "guidance") return judge_guidance(library, std::get<regress::GuidanceInputs>(inputs));
     return judge_bits(library, one, inputs);
   };

@@ -18,7 +18,7 @@ struct StatisticsOptions {
 // filter        check_filter (exactness/audit/filter_check.hpp), with its tolerances
 // sample        audit_draws, or audit_steps of steps without drafts where it replays. Rows whose kept set depends on
 //               how the filters are read, or on rounding at their cut, are left out
-// verify_chain  audit_steps; rows are normalised before, drafts drawn from their proposals
+// verify_*      audit_steps with the call's verifier; rows are normalised before, drafts drawn from their proposals
 // guidance      judge_guidance
 // tree_mask     judge_bits
 // Error (usage) of a build without exactness/.

@@ -130,14 +130,20 @@ KernelLibrary::KernelLibrary(const std::string& file) : file_(file) {
   description_.on_device = told.memory == DRAFTPROOF_KERNELS_DEVICE;
   description_.numbers = told.numbers;
   find("workspace_bytes", workspace_bytes_);
-  const bool exported[] = {find("filter", filter_), find("sample", sample_), find("verify_chain", verify_chain_),
-                           find("guidance", guidance_), find("tree_mask", tree_mask_)};
+  const bool exported[] = {find("filter", filter_),
+                           find("sample", sample_),
+                           find("verify_chain", verify_chain_),
+                           find("verify_block", verify_block_),
+                           find("verify_tree", verify_tree_),
+                           find("guidance", guidance_),
+                           find("tree_mask", tree_mask_)};
   for (std::size_t i = 0; i < std::size(exported); ++i)
     if (exported[i]) description_.calls.emplace_back(kLibraryCalls[i]);
   if (description_.calls.empty())
     throw input_error(file,
                       "exports none of the calls of gpu/draftproof_kernels.h; expected at least one of "
-                      "draftproof_kernels_filter, _sample, _verify_chain, _guidance and _tree_mask");
+                      "draftproof_kernels_filter, _sample, _verify_chain, _verify_block, _verify_tree, _guidance and "
+                      "_tree_mask");
 }
 
 // It stays loaded: what it has started may still run.
@@ -187,29 +193,44 @@ std::vector<Token> KernelLibrary::sample(const RowInputs& in, std::vector<double
   return arrays.take<Token>("tokens");
 }
 
-ChainOutputs KernelLibrary::verify_chain(const ChainInputs& in, std::vector<double>& coins,
-                                         std::vector<double>& draws) const {
+DraftOutputs KernelLibrary::verify(const std::string& name, const DraftInputs& in, std::vector<double>& coins,
+                                   std::vector<double>& draws) const {
   LibraryRun arrays(memory(), description_.on_device);
-  draftproof_kernels_verify_chain_call call{};
-  call.requests = in.requests();
-  call.draft_tokens_total = in.drafts();
-  call.draft_len_max = in.draft_len_max();
-  call.vocab_size = in.vocab_size;
-  call.row_stride = in.row_stride;
-  call.draft_tokens = arrays.input("draft_tokens", in.draft_tokens);
-  call.cu_num_draft_tokens = arrays.input("cu_num_draft_tokens", in.cu_num_draft_tokens);
-  call.target_probs = arrays.input("target_probs", in.target_probs);
-  if (!in.one_hot) call.draft_probs = arrays.input("draft_probs", in.draft_probs);
-  call.seeds = arrays.input("seeds", in.seeds);
-  call.steps = arrays.input("steps", in.steps);
-  call.coins = arrays.in_out("coins", coins);
-  call.draws = arrays.in_out("draws", draws);
-  call.tokens = arrays.output<Token>("tokens", call.requests * (call.draft_len_max + 1));
-  call.num_accepted = arrays.output<std::int32_t>("num_accepted", call.requests);
-  run(arrays, call, "verify_chain", in.drafts() + in.requests(), in.vocab_size, verify_chain_);
+  const auto filled = [&](auto call) {
+    call.requests = in.requests();
+    call.draft_tokens_total = in.drafts();
+    call.draft_len_max = in.draft_len_max();
+    call.vocab_size = in.vocab_size;
+    call.row_stride = in.row_stride;
+    call.draft_tokens = arrays.input("draft_tokens", in.draft_tokens);
+    call.cu_num_draft_tokens = arrays.input("cu_num_draft_tokens", in.cu_num_draft_tokens);
+    call.target_probs = arrays.input("target_probs", in.target_probs);
+    if (in.has_proposals) call.draft_probs = arrays.input("draft_probs", in.draft_probs);
+    call.seeds = arrays.input("seeds", in.seeds);
+    call.steps = arrays.input("steps", in.steps);
+    call.coins = arrays.in_out("coins", coins);
+    call.draws = arrays.in_out("draws", draws);
+    call.tokens = arrays.output<Token>("tokens", call.requests * (call.draft_len_max + 1));
+    call.num_accepted = arrays.output<std::int32_t>("num_accepted", call.requests);
+    return call;
+  };
+  DraftOutputs found;
+  if (in.is_tree) {
+    auto call = filled(draftproof_kernels_verify_tree_call{});
+    call.rule = in.has_proposals ? DRAFTPROOF_KERNELS_RRSW : DRAFTPROOF_KERNELS_TARGET_ONLY;
+    call.parents = arrays.input("parents", in.parents);
+    call.path = arrays.output<std::int32_t>("path", call.requests * call.draft_len_max);
+    run(arrays, call, "verify_tree", in.rows(), in.vocab_size, verify_tree_);
+    found.path = arrays.take<std::int32_t>("path");
+  } else {
+    auto call = filled(draftproof_kernels_verify_chain_call{});
+    run(arrays, call, name.c_str(), in.rows(), in.vocab_size, name == "verify_block" ? verify_block_ : verify_chain_);
+  }
   coins = arrays.take<double>("coins");
   draws = arrays.take<double>("draws");
-  return {arrays.take<Token>("tokens"), arrays.take<std::int32_t>("num_accepted")};
+  found.tokens = arrays.take<Token>("tokens");
+  found.num_accepted = arrays.take<std::int32_t>("num_accepted");
+  return found;
 }
 
 std::vector<float> KernelLibrary::guidance(const GuidanceInputs& in) const {

@@ -14,7 +14,8 @@
 namespace draftproof::regress {
 
 // The calls of draftproof_kernels.h, in its order.
-inline constexpr const char* kLibraryCalls[] = {"filter", "sample", "verify_chain", "guidance", "tree_mask"};
+inline constexpr const char* kLibraryCalls[] = {"filter",      "sample",   "verify_chain", "verify_block",
+                                                "verify_tree", "guidance", "tree_mask"};
 
 struct LibraryDescription {
   std::string name;
@@ -26,9 +27,10 @@ struct LibraryDescription {
 // The call says that it does not take these inputs.
 struct UnsupportedInputs {};
 
-struct ChainOutputs {
+struct DraftOutputs {
   std::vector<Token> tokens;               // [requests, draft_len_max + 1]
   std::vector<std::int32_t> num_accepted;  // [requests]
+  std::vector<std::int32_t> path;          // [requests, draft_len_max] of trees
 };
 
 class KernelLibrary {
@@ -46,9 +48,11 @@ class KernelLibrary {
   // its inputs, to the padding of its outputs or beyond an array. UnsupportedInputs.
   std::vector<float> filter(const RowInputs& in) const;                                 // [rows, row_stride]
   std::vector<Token> sample(const RowInputs& in, std::vector<double>& uniforms) const;  // [rows], both
-  ChainOutputs verify_chain(const ChainInputs& in, std::vector<double>& coins,          // [drafts]
-                            std::vector<double>& draws) const;                          // [requests]
-  std::vector<float> guidance(const GuidanceInputs& in) const;                          // [rows, row_stride]
+  // `call`: verify_chain, verify_block or verify_tree.
+  DraftOutputs verify(const std::string& call, const DraftInputs& in,
+                      std::vector<double>& coins,                    // [drafts]; of trees [rows]
+                      std::vector<double>& draws) const;             // [requests]
+  std::vector<float> guidance(const GuidanceInputs& in) const;       // [rows, row_stride]
   std::vector<std::uint32_t> tree_mask(const TreeInputs& in) const;  // [parents + requests, words_per_row]
 
  private:
@@ -63,6 +67,8 @@ class KernelLibrary {
   int (*filter_)(const draftproof_kernels_filter_call*) = nullptr;
   int (*sample_)(const draftproof_kernels_sample_call*) = nullptr;
   int (*verify_chain_)(const draftproof_kernels_verify_chain_call*) = nullptr;
+  int (*verify_block_)(const draftproof_kernels_verify_block_call*) = nullptr;
+  int (*verify_tree_)(const draftproof_kernels_verify_tree_call*) = nullptr;
   int (*guidance_)(const draftproof_kernels_guidance_call*) = nullptr;
   int (*tree_mask_)(const draftproof_kernels_tree_mask_call*) = nullptr;
   device::DeviceMemory& memory() const;

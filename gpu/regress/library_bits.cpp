@@ -82,13 +82,13 @@ LibraryJudgement judge_sample(const KernelLibrary& library, const RowInputs& in)
   return compare({output_of("tokens", reference_rows(in).tokens)}, {output_of("tokens", found)});
 }
 
-LibraryJudgement judge_verify_chain(const KernelLibrary& library, const ChainInputs& in) {
-  std::vector<double> coins(in.draft_tokens.size(), 0.5);
+LibraryJudgement judge_verify(const KernelLibrary& library, const std::string& call, const DraftInputs& in) {
+  std::vector<double> coins(static_cast<std::size_t>(in.is_tree ? in.rows() : in.drafts()), 0.5);
   std::vector<double> draws(in.seeds.size(), 0.5);
-  const ChainOutputs found = library.verify_chain(in, coins, draws);
+  const DraftOutputs found = library.verify(call, in, coins, draws);
   const std::vector<std::int64_t> cu_num_draft_tokens(in.cu_num_draft_tokens.begin(), in.cu_num_draft_tokens.end());
-  std::vector<Token> tokens(found.tokens.size());
-  std::vector<std::int32_t> num_accepted(in.seeds.size());
+  DraftOutputs expected{std::vector<Token>(found.tokens.size()), std::vector<std::int32_t>(in.seeds.size()),
+                        std::vector<std::int32_t>(found.path.size())};
   std::vector<std::int32_t> status(in.seeds.size());
   draftproof_verify_arguments a{};
   a.requests = in.requests();
@@ -99,15 +99,25 @@ LibraryJudgement judge_verify_chain(const KernelLibrary& library, const ChainInp
   a.cu_num_draft_tokens = cu_num_draft_tokens.data();
   a.target_kind = DRAFTPROOF_PROBABILITIES;
   a.target = {in.target_probs.data(), in.row_stride, DRAFTPROOF_F32};
-  a.proposal_kind = in.one_hot ? DRAFTPROOF_ONE_HOT : DRAFTPROOF_PROBABILITIES;
-  if (!in.one_hot) a.proposal = {in.draft_probs.data(), in.row_stride, DRAFTPROOF_F32};
+  a.proposal_kind = in.has_proposals ? DRAFTPROOF_PROBABILITIES : DRAFTPROOF_ONE_HOT;
+  if (in.has_proposals) a.proposal = {in.draft_probs.data(), in.row_stride, DRAFTPROOF_F32};
   a.randomness = {in.seeds.data(), in.steps.data()};
-  a.tokens = tokens.data();
-  a.num_accepted = num_accepted.data();
+  a.tokens = expected.tokens.data();
+  a.num_accepted = expected.num_accepted.data();
   a.status = status.data();
-  device::verify_chain(a, on_reference());
-  return compare({output_of("num_accepted", num_accepted), output_of("tokens", tokens)},
-                 {output_of("num_accepted", found.num_accepted), output_of("tokens", found.tokens)});
+  if (in.is_tree) {
+    a.parents = in.parents.data();
+    a.tree_rule = in.has_proposals ? DRAFTPROOF_RRSW : DRAFTPROOF_TARGET_ONLY;
+    a.path = expected.path.data();
+    device::verify_tree(a, on_reference());
+  } else {
+    (call == "verify_block" ? device::verify_block : device::verify_chain)(a, on_reference());
+  }
+  const auto outputs = [](const DraftOutputs& of) {
+    return std::vector<Output>{output_of("num_accepted", of.num_accepted), output_of("tokens", of.tokens),
+                               output_of("path", of.path)};
+  };
+  return compare(outputs(expected), outputs(found));
 }
 
 std::vector<float> reference_guidance(const GuidanceInputs& in, std::vector<float> out) {
@@ -150,7 +160,7 @@ LibraryJudgement judge_tree_mask(const KernelLibrary& library, const TreeInputs&
 LibraryJudgement judge_bits(const KernelLibrary& library, const LibraryCase& one, const LibraryInputs& inputs) {
   if (const auto* const rows = std::get_if<RowInputs>(&inputs))
     return one.call == "filter" ? judge_filter(library, *rows) : judge_sample(library, *rows);
-  if (const auto* const chain = std::get_if<ChainInputs>(&inputs)) return judge_verify_chain(library, *chain);
+  if (const auto* const drafts = std::get_if<DraftInputs>(&inputs)) return judge_verify(library, one.call, *drafts);
   if (const auto* const trees = std::get_if<TreeInputs>(&inputs)) return judge_tree_mask(library, *trees);
   const auto& in = std::get<GuidanceInputs>(inputs);
   const std::vector<float> found = library.guidance(in);

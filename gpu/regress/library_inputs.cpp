@@ -61,12 +61,13 @@ std::optional<LibraryInputs> inputs_of(const draftproof_sample_arguments& a) {
 }
 
 std::optional<LibraryInputs> inputs_of(const draftproof_verify_arguments& a) {
-  if (a.target_kind != DRAFTPROOF_PROBABILITIES || a.proposal_kind == DRAFTPROOF_LOGITS || a.parents != nullptr)
-    return std::nullopt;
-  ChainInputs in;
+  if (a.target_kind != DRAFTPROOF_PROBABILITIES || a.proposal_kind == DRAFTPROOF_LOGITS) return std::nullopt;
+  DraftInputs in;
   in.vocab_size = a.vocab_size;
-  in.one_hot = a.proposal_kind == DRAFTPROOF_ONE_HOT;
-  in.row_stride = std::max(a.target.row_stride, in.one_hot ? 0 : a.proposal.row_stride);
+  in.is_tree = a.parents != nullptr;
+  in.has_proposals =
+      in.is_tree ? a.tree_rule == DRAFTPROOF_RRSW && a.proposal.data != nullptr : a.proposal_kind != DRAFTPROOF_ONE_HOT;
+  in.row_stride = std::max(a.target.row_stride, in.has_proposals ? a.proposal.row_stride : 0);
   for (std::int64_t b = 0; b < a.requests; ++b) {
     if (a.status[b] != DRAFTPROOF_ROW_OK) continue;
     const std::size_t target_size = in.target_probs.size();
@@ -76,7 +77,9 @@ std::optional<LibraryInputs> inputs_of(const draftproof_verify_arguments& a) {
     bool sound = true;
     for (std::int64_t row = begin + b; row <= end + b; ++row)
       sound = sound && add_row(a.target, row, a.vocab_size, in.row_stride, in.target_probs);
-    for (std::int64_t row = begin; row < end && !in.one_hot; ++row)
+    const std::int64_t first = in.is_tree ? begin + b : begin;
+    const std::int64_t last = in.is_tree ? end + b + 1 : end;
+    for (std::int64_t row = first; row < last && in.has_proposals; ++row)
       sound = sound && add_row(a.proposal, row, a.vocab_size, in.row_stride, in.draft_probs);
     if (!sound) {  // in a row that its verification does not come to
       in.target_probs.resize(target_size);
@@ -84,6 +87,7 @@ std::optional<LibraryInputs> inputs_of(const draftproof_verify_arguments& a) {
       continue;
     }
     in.draft_tokens.insert(in.draft_tokens.end(), a.draft_tokens + begin, a.draft_tokens + end);
+    if (in.is_tree) in.parents.insert(in.parents.end(), a.parents + begin, a.parents + end);
     in.cu_num_draft_tokens.push_back(static_cast<std::int32_t>(in.draft_tokens.size()));
     in.seeds.push_back(a.randomness.seed[b]);
     in.steps.push_back(a.randomness.step[b]);
@@ -147,20 +151,35 @@ void RowInputs::add(const RowInputs& from, std::int64_t row, std::uint64_t seed,
   steps.push_back(step);
 }
 
-std::int64_t ChainInputs::draft_len_max() const {
+std::int64_t DraftInputs::draft_len_max() const {
   return longest(cu_num_draft_tokens);
 }
 
-void ChainInputs::add(const ChainInputs& from, std::int64_t request, const std::vector<Token>& drafts,
-                      std::uint64_t seed, std::uint32_t step) {
+DraftInputs DraftInputs::none() const {
+  DraftInputs empty;
+  empty.vocab_size = vocab_size;
+  empty.row_stride = row_stride;
+  empty.is_tree = is_tree;
+  empty.has_proposals = has_proposals;
+  return empty;
+}
+
+void DraftInputs::add(const DraftInputs& from, std::int64_t request, const std::vector<Token>& drafts,
+                      std::uint64_t seed, std::uint32_t step, const std::vector<std::int64_t>& rows) {
   draft_tokens.insert(draft_tokens.end(), drafts.begin(), drafts.end());
+  if (is_tree) {
+    const auto first = from.parents.begin() + from.begin(request);
+    parents.insert(parents.end(), first, first + from.draft_len(request));
+  }
   cu_num_draft_tokens.push_back(static_cast<std::int32_t>(draft_tokens.size()));
-  const auto count = static_cast<std::int64_t>(drafts.size());
-  const float* const p = from.target(request, 0);
-  target_probs.insert(target_probs.end(), p, p + (count + 1) * row_stride);
-  if (!one_hot) {
-    const float* const q = from.draft(request, 0);
-    draft_probs.insert(draft_probs.end(), q, q + count * row_stride);
+  const auto row_of = [&](std::int64_t row) { return rows.empty() ? row : rows[static_cast<std::size_t>(row)]; };
+  for (std::int64_t row = 0; row <= from.draft_len(request); ++row) {
+    const float* const p = from.target(request, row_of(row));
+    target_probs.insert(target_probs.end(), p, p + row_stride);
+  }
+  for (std::int64_t row = 0; row < from.proposal_rows(request) && has_proposals; ++row) {
+    const float* const q = from.draft(request, row_of(row));
+    draft_probs.insert(draft_probs.end(), q, q + row_stride);
   }
   seeds.push_back(seed);
   steps.push_back(step);
@@ -181,6 +200,28 @@ std::optional<LibraryInputs> library_inputs(const RegressCase& one) {
   });
   one.run(run);
   return inputs;
+}
+
+std::vector<std::string> parameters_set(const LibraryInputs& inputs) {
+  std::vector<std::string> set;
+  const auto note = [&](const char* name, const auto& values, const auto& is_set) {
+    if (std::any_of(values.begin(), values.end(), is_set)) set.emplace_back(name);
+  };
+  if (const auto* const rows = std::get_if<RowInputs>(&inputs)) {
+    note("temperature", rows->temperature, [](float t) { return t != 1.0f; });
+    note("top_k", rows->top_k, [&](std::int32_t k) { return k > 0 && k < rows->vocab_size; });
+    note("top_p", rows->top_p, [](float p) { return p < 1.0f; });
+    note("min_p", rows->min_p, [](float p) { return p > 0.0f; });
+  } else if (const auto* const drafts = std::get_if<DraftInputs>(&inputs)) {
+    if (drafts->drafts() == 0) return set;
+    if (drafts->is_tree) return {drafts->has_proposals ? "rrsw" : "target_only"};
+    set.emplace_back(drafts->has_proposals ? "draft_probs" : "no_draft_probs");
+  } else if (const auto* const guidance = std::get_if<GuidanceInputs>(&inputs)) {
+    note("scale", guidance->scale, [](float s) { return s != 1.0f; });
+  } else {
+    set.emplace_back("parents");
+  }
+  return set;
 }
 
 }  // namespace draftproof::regress

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -29,33 +30,39 @@ struct RowInputs {
   void add(const RowInputs& from, std::int64_t row, std::uint64_t seed, std::uint32_t step);
 };
 
-// Chains of drafts with the probabilities of target and proposal: "verify_chain".
-struct ChainInputs {
+// Drafts with the probabilities of target and proposal: "verify_chain", "verify_block" and "verify_tree".
+struct DraftInputs {
   std::int64_t vocab_size = 0;
   std::int64_t row_stride = 0;
-  bool one_hot = false;  // without draft_probs
+  bool is_tree = false;       // then proposal rows are laid out as target rows are
+  bool has_proposals = true;  // else without draft_probs: one-hot chains, trees judged by the target alone
   std::vector<Token> draft_tokens;
+  std::vector<std::int32_t> parents;                    // [drafts] of trees
   std::vector<std::int32_t> cu_num_draft_tokens = {0};  // [requests + 1]
   std::vector<float> target_probs;                      // [drafts + requests, row_stride]
-  std::vector<float> draft_probs;                       // [drafts, row_stride]
-  std::vector<std::uint64_t> seeds;                     // [requests]
+  std::vector<float> draft_probs;    // [drafts, row_stride], of trees [drafts + requests, row_stride]
+  std::vector<std::uint64_t> seeds;  // [requests]
   std::vector<std::uint32_t> steps;
 
   std::int64_t requests() const { return static_cast<std::int64_t>(seeds.size()); }
   std::int64_t drafts() const { return static_cast<std::int64_t>(draft_tokens.size()); }
+  std::int64_t rows() const { return drafts() + requests(); }
   std::int64_t draft_len_max() const;
   std::int64_t begin(std::int64_t request) const { return cu_num_draft_tokens[static_cast<std::size_t>(request)]; }
   std::int64_t draft_len(std::int64_t request) const { return begin(request + 1) - begin(request); }
-  // Row `place` of a request, [row_stride]; the last target row is the bonus row.
+  std::int64_t proposal_rows(std::int64_t request) const { return draft_len(request) + (is_tree ? 1 : 0); }
+  // Row `place` of a request, [row_stride]; the last target row of a chain is the bonus row.
   const float* target(std::int64_t request, std::int64_t place) const {
     return target_probs.data() + (begin(request) + request + place) * row_stride;
   }
   const float* draft(std::int64_t request, std::int64_t place) const {
-    return draft_probs.data() + (begin(request) + place) * row_stride;
+    return draft_probs.data() + (begin(request) + (is_tree ? request : 0) + place) * row_stride;
   }
-  // Adds a request of another with its rows, and these drafts.
-  void add(const ChainInputs& from, std::int64_t request, const std::vector<Token>& drafts, std::uint64_t seed,
-           std::uint32_t step);
+  // An empty batch of the same kind.
+  DraftInputs none() const;
+  // Adds a request of another with these drafts; its row r is row `rows[r]` of the other's, with empty `rows` row r.
+  void add(const DraftInputs& from, std::int64_t request, const std::vector<Token>& drafts, std::uint64_t seed,
+           std::uint32_t step, const std::vector<std::int64_t>& rows = {});
 };
 
 struct GuidanceInputs {
@@ -76,11 +83,15 @@ struct TreeInputs {
   std::int64_t draft_len_max() const;
 };
 
-using LibraryInputs = std::variant<RowInputs, ChainInputs, GuidanceInputs, TreeInputs>;
+using LibraryInputs = std::variant<RowInputs, DraftInputs, GuidanceInputs, TreeInputs>;
 
-// The inputs of a case of sample, verify_chain, guidance or tree_mask, which the reference answers to see what it
+// The inputs of a case of sample, verification, guidance or tree_mask, which the reference answers to see what it
 // refuses. Nothing where the case asks for what draftproof_kernels.h has not (penalties, constraints, rows of logits in
 // verification, other orders and ties of filters), or where nothing of it is left.
 std::optional<LibraryInputs> library_inputs(const RegressCase& one);
+
+// The parameters that these inputs set, by their names in draftproof_kernels.h, as "top_p": what a kernel that is equal
+// on them was tested with.
+std::vector<std::string> parameters_set(const LibraryInputs& inputs);
 
 }  // namespace draftproof::regress

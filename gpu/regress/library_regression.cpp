@@ -37,17 +37,17 @@ bool may_name(const std::string& parts, const std::string& call) {
   });
 }
 
-// One case in the child; nothing where it cannot be expressed.
-std::optional<CaseResult> run_one(const KernelLibrary& library, const LibraryCase& one, const LibraryJudge& judge,
-                                  const std::string& again, bool& spoilt) {
+// One case in the child, as a row of JSON with the parameters that it set; null where it cannot be expressed.
+Json run_one(const KernelLibrary& library, const LibraryCase& one, const LibraryJudge& judge, const std::string& again,
+             bool& spoilt) {
   const auto begin = Clock::now();
   const std::optional<LibraryInputs> inputs = library_inputs(*one.inputs);
-  if (!inputs) return std::nullopt;
+  if (!inputs) return nullptr;
   CaseResult result;
   result.name = one.name;
   try {
     LibraryJudgement judgement = judge(library, one, *inputs);
-    if (!judgement.judged) return std::nullopt;
+    if (!judgement.judged) return nullptr;
     if (!judgement.finding.empty()) result.verdict = Verdict::different;
     result.finding = std::move(judgement.finding);
     result.difference = std::move(judgement.difference);
@@ -61,10 +61,31 @@ std::optional<CaseResult> run_one(const KernelLibrary& library, const LibraryCas
   }
   if (result.verdict == Verdict::different) result.finding += again + one.name;
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return result;
+  Json row = regress::to_json(result);
+  row["parameters"] = parameters_set(*inputs);
+  return row;
+}
+
+void note_parameters(LibraryReport& report, const std::string& call, const Json& row) {
+  const bool is_compared = report.regression.results.back().verdict != Verdict::skipped;
+  for (const Json& set : row.at("parameters")) {
+    const auto parameter = set.get<std::string>();
+    auto found = std::find_if(report.coverage.begin(), report.coverage.end(),
+                              [&](const ParameterCoverage& c) { return c.call == call && c.parameter == parameter; });
+    if (found == report.coverage.end()) found = report.coverage.insert(found, {call, parameter, 0});
+    found->compared += is_compared ? 1 : 0;
+  }
 }
 
 }  // namespace
+
+std::vector<std::string> LibraryReport::untested(const std::vector<std::string>& without) const {
+  std::vector<std::string> names;
+  for (const ParameterCoverage& one : coverage)
+    if (one.compared == 0 && std::find(without.begin(), without.end(), one.parameter) == without.end())
+      names.push_back(one.call + " " + one.parameter);
+  return names;
+}
 
 std::vector<LibraryCase> library_cases(const std::vector<std::string>& calls, const std::string& parts) {
   std::vector<LibraryCase> found;
@@ -121,15 +142,16 @@ LibraryReport run_library(const std::string& file, const std::vector<LibraryCase
   const auto item = [&](std::size_t i) -> IsolatedResult {
     if (!library) library = std::make_unique<KernelLibrary>(file);
     bool spoilt = false;
-    const std::optional<CaseResult> result = run_one(*library, cases[i], judge, again, spoilt);
-    return {result ? regress::to_json(*result).dump(-1, ' ', false, Json::error_handler_t::replace) : "null", spoilt};
+    const Json row = run_one(*library, cases[i], judge, again, spoilt);
+    return {row.dump(-1, ' ', false, Json::error_handler_t::replace), spoilt};
   };
-  const auto take = [&](std::size_t, const std::string& text) {
+  const auto take = [&](std::size_t i, const std::string& text) {
     const Json row = Json::parse(text);
     if (row.is_null()) {
       ++report.left_out;
     } else {
       report.regression.results.push_back(case_result_of(row, file));
+      note_parameters(report, cases[i].call, row);
     }
     if (done) done();
   };

@@ -40,9 +40,19 @@ struct LibraryJudgement {
 };
 using LibraryJudge = std::function<LibraryJudgement(const KernelLibrary&, const LibraryCase&, const LibraryInputs&)>;
 
+// A parameter of a call, and how many of the cases that set it were compared: the others the library refused.
+struct ParameterCoverage {
+  std::string call, parameter;
+  std::int64_t compared = 0;
+};
+
 struct LibraryReport {
   RegressionReport regression;
-  std::int64_t left_out = 0;  // cases that the calls cannot express, or of which nothing can be judged
+  std::int64_t left_out = 0;                // cases that the calls cannot express, or of which nothing can be judged
+  std::vector<ParameterCoverage> coverage;  // of the parameters that any case set
+
+  // "filter top_p", of parameters of `coverage` that nothing tested, but for those named in `without`.
+  std::vector<std::string> untested(const std::vector<std::string>& without) const;
 };
 // `seconds_max`: for each case, its inputs and its judgement included. `again`: the command that runs a case again, to
 // which its name is added. `done` is called after each case.

@@ -156,6 +156,30 @@ void add_filters(std::vector<RegressCase>& cases) {
   cases.push_back(make("cold", Inputs{cold, DRAFTPROOF_RACE, false}));
 }
 
+// Each filter alone: a kernel that takes no other can be asked too. Rows are peaked, broad, flat, and flat but for one
+// token far below, in turns: a search of too few rounds for a threshold ends beside it.
+void add_filters_alone(std::vector<RegressCase>& cases) {
+  constexpr float kSpreads[] = {4.0f, 1.0f, 1e-2f, 1e-2f};
+  const auto alone = [&](const std::string& filter, std::int64_t vocab_size, auto array, const auto& values) {
+    const auto rows = static_cast<std::int64_t>(4 * std::size(values));
+    DistributionInputs in = normal_rows(rows, vocab_size, DRAFTPROOF_F32, 1.0f, padded(vocab_size));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t i = 0; i < vocab_size; ++i) in.logit(row, i) *= kSpreads[row % 4];
+      if (row % 4 == 3) in.logit(row, row % vocab_size) = -20000.0f;
+      (in.*array).push_back(values[static_cast<std::size_t>(row / 4)]);
+    }
+    cases.push_back(make(filter + "_alone", in));
+  };
+  using In = DistributionInputs;
+  for (const std::int64_t vocab_size :
+       {std::int64_t{33}, std::int64_t{1000}, std::int64_t{4097}, std::int64_t{32000}}) {
+    const auto most = static_cast<std::int32_t>(vocab_size);
+    alone("top_k", vocab_size, &In::top_k, std::vector<std::int32_t>{1, 5, most / 3, most - 1});
+    alone("top_p", vocab_size, &In::top_p, std::vector<float>{0.1f, 0.5f, 0.9f, 0.99f});
+    alone("min_p", vocab_size, &In::min_p, std::vector<float>{0.02f, 0.5f, 0.999f, 1.0f});
+  }
+}
+
 void add_edits(std::vector<RegressCase>& cases) {
   std::uint64_t seed = 1;
   for (const std::int64_t vocab_size : {std::int64_t{7}, std::int64_t{33}, std::int64_t{4096}, std::int64_t{9001}})
@@ -296,6 +320,7 @@ std::vector<RegressCase> sample_cases() {
   std::vector<RegressCase> cases;
   add_plain(cases);
   add_filters(cases);
+  add_filters_alone(cases);
   add_edits(cases);
   add_refusals(cases);
   for (const InvalidRows& rows : invalid_rows()) {

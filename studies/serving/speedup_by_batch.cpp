@@ -100,10 +100,11 @@ std::vector<SpeedupPreset> make_presets() {
   settings.batch_max = 512;
   settings.request = request_of("Llama-3.1-8B", "H100", "EAGLE-3");
   settings.request.compared_drafters = {"n-gram", "Llama-3.2-1B"};
-  presets.push_back({"batch",
-                     "The best K shrinks as the batch grows: verification stops being free where its passes leave the "
-                     "memory's slope.",
-                     settings});
+  presets.push_back(
+      {"batch",
+       "The best K shrinks as the batch grows: extra drafts are free while the GPU waits for memory; from "
+       "the ridge on each costs time.",
+       settings});
   settings.request = request_of("Llama-3.1-8B", "H100", "EAGLE-3");
   settings.request.compare_guidance = true;
   presets.push_back({"guidance on and off",
@@ -210,7 +211,7 @@ std::string to_figure(const SpeedupByBatchSnapshot& snapshot) {
     script << "EOD\n";
   }
   script << "set title " << gnuplot_quoted(printable_line(snapshot.head)) << "\n"
-         << "set logscale x 2\nset xlabel 'requests at a time'\nset ylabel 'speedup over plain decoding'\n"
+         << "set logscale x 2\nset xlabel 'requests at a time (B)'\nset ylabel 'speedup over plain decoding'\n"
          << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key below\n";
   if (const auto off = snapshot.curves.front().break_even)
     script << "set arrow from " << *off << ", graph 0 to " << *off << ", graph 1 nohead dt 2 lc rgb '#7F7F7F'\n"

@@ -51,7 +51,7 @@ SpeculateSnapshot snapshot_of(const SpeculateSettings& settings, const TextModel
 }  // namespace
 
 std::string standard_model() {
-  return has_shipped_model() ? kShippedModel : "ngram:6";
+  return has_shipped_model() ? kShippedModel : kToyModel;
 }
 
 double SpeculateLane::tokens_per_second() const {

@@ -26,8 +26,12 @@
 
 namespace draftproof {
 
-// The shipped model where it has been fetched, else an n-gram model of the system's licence texts.
+// An n-gram model of the system's licence texts, for where no language model has been fetched.
+inline constexpr const char* kToyModel = "ngram:6";
+// The shipped model where it has been fetched, else kToyModel.
 std::string standard_model();
+// An n-gram model: its passes take next to no time, so that what a clock says of speculation with it means nothing.
+bool is_toy(const std::string& model);
 
 inline constexpr double kNsPerMs = 1e6;
 inline double ms(std::int64_t ns) {

@@ -1,5 +1,9 @@
 // The lessons of panel "Speculate". Each holds on every computer in its tokens, trees and acceptance; how much time it
 // costs is measured where it runs.
+#include <string_view>
+
+#include "base/files/input_file.hpp"
+#include "base/files/own_files.hpp"
 #include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
@@ -40,12 +44,25 @@ constexpr const char* kWatchCoupled =
     "text; "
     "with verifier chain only the distribution of the texts is the same.";
 
+// The toy target that says one text by heart, and so copies it from the prompt.
+std::string recipe_file() {
+  return own_file("recipe.txt");
+}
+std::string recipe_model() {
+  return "ngram:12:" + recipe_file();
+}
+
 }  // namespace
 
+bool is_toy(const std::string& model) {
+  return model.starts_with("ngram:");
+}
+
 std::vector<SpeculatePreset> speculate_presets(const std::string& model) {
-  const bool is_ngram = model.starts_with("ngram:");
+  const bool is_ngram = is_toy(model);
+  const bool is_standard_toy = model == kToyModel || model == recipe_model();
   SpeculateSettings base;
-  base.model = model;
+  base.model = is_standard_toy ? kToyModel : model;
   base.prompt = is_ngram ? kLicence : kStory;
   base.max_tokens = is_ngram ? 300 : 100;
   base.drafter = is_ngram ? "ngram:3" : "layer_skip:12-14";
@@ -54,7 +71,13 @@ std::vector<SpeculatePreset> speculate_presets(const std::string& model) {
   SpeculateSettings copying = base;
   copying.drafter = "suffix";
   copying.num_speculative_tokens = 8;
-  if (!is_ngram) {
+  if (is_standard_toy) {
+    constexpr std::string_view kBegin = "Mix";  // with which the recipe begins
+    const std::string recipe(InputFile(recipe_file()).text());
+    copying.model = recipe_model();
+    copying.prompt = "Repeat this recipe:\n" + recipe + "\n" + std::string(kBegin);
+    copying.max_tokens = static_cast<std::int64_t>(recipe.size() - kBegin.size());
+  } else if (!is_ngram) {
     copying.prompt = kRecipe;
     copying.chat = true;
   }

@@ -1,7 +1,5 @@
 #include "viz/app/run.hpp"
 
-#include <png.h>
-
 #include <imgui.h>
 #include <algorithm>
 #include <ctime>
@@ -10,37 +8,16 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/files/atomic_file.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "viz/app/png_picture.hpp"
 #include "viz/app/ui_context.hpp"
 #include "viz/app/window.hpp"
 #include "viz/panels/all_panels.hpp"
 
 namespace draftproof {
 namespace {
-
-// A picture as a PNG file (libpng).
-
-// Complete or not at all. Input error naming the path when it cannot be written.
-void write_png(const std::string& path, const Picture& picture) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(picture.width_px);
-  image.height = static_cast<png_uint_32>(picture.height_px);
-  image.format = PNG_FORMAT_RGB;
-  png_alloc_size_t size = 0;
-  if (png_image_write_to_memory(&image, nullptr, &size, 0, picture.rgb.data(), 0, nullptr) == 0)
-    throw Error(ErrorKind::internal, path, image.message);
-  std::string bytes(size, '\0');
-  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.rgb.data(), 0, nullptr) == 0)
-    throw Error(ErrorKind::internal, path, image.message);
-  bytes.resize(size);
-  AtomicFile file(path);
-  file.stream() << bytes;
-  file.commit();
-}
 
 // Frames until sizes, scroll bars and docked windows have found their places, and each side's first panel is in front.
 constexpr int kSettlingFrames = 6;
@@ -134,6 +111,37 @@ nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::str
   draw_settled(window, dashboard);
   write_png(path, window.picture());
   return snapshots(dashboard, dashboard.only_panel());
+}
+
+std::vector<std::string> outdated_pictures(const RunOptions& options, const std::string& folder) {
+  std::vector<std::string> outdated;
+  for (const auto& panel : all_panels()) {
+    const std::string name = panel->info().name;
+    if (name == "speculate" || name == "heads") continue;
+    const std::string path = folder + "/" + name + ".png";
+    const Picture there = read_png(path);
+    RunOptions of_panel = options;
+    of_panel.dashboard.only_panel = name;
+    of_panel.width_px = there.width_px;
+    of_panel.height_px = there.height_px;
+    const UiContext context(of_panel.dashboard.ui);
+    Window window(of_panel.width_px, of_panel.height_px, Window::Visibility::hidden);
+    const auto dashboard = dashboard_of(of_panel);
+    draw_settled(window, *dashboard);
+    if (!look_alike(there, window.picture())) outdated.push_back(path);
+  }
+  return outdated;
+}
+
+void write_pictures(const RunOptions& options, const std::string& folder) {
+  std::vector<std::string> names{""};
+  for (const auto& panel : all_panels()) names.emplace_back(panel->info().name);
+  for (const std::string& name : names) {
+    RunOptions of_panel = options;
+    of_panel.dashboard.only_panel = name;
+    if (name.empty()) of_panel.width_px = 1920, of_panel.height_px = 1080;
+    take_screenshot(of_panel, folder + "/" + (name.empty() ? "dash" : name) + ".png");
+  }
 }
 
 nlohmann::ordered_json snapshots_of(const RunOptions& options) {

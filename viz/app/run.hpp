@@ -24,6 +24,12 @@ void run_in_window(const RunOptions& options, const std::string& record_to);
 // no panel shows. Returns the snapshots, as replay() does.
 nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::string& path);
 
+// The pictures of the documentation: one of each panel, <folder>/<panel>.png, and dash.png of all.
+void write_pictures(const RunOptions& options, const std::string& folder);
+// The paths of those that look otherwise than their panel does now. Speculate and Heads, and the dashboard with them, are
+// not compared: they show times, and a model that need not be here. Input error naming a picture that is missing.
+std::vector<std::string> outdated_pictures(const RunOptions& options, const std::string& folder);
+
 // The snapshots, by panel, after the files were opened and all panels have settled. Needs no display.
 nlohmann::ordered_json snapshots_of(const RunOptions& options);
 

@@ -50,6 +50,7 @@ void set_theme(const UiOptions& options) {
   plot = ImPlotStyle();
   options.dark ? ImPlot::StyleColorsDark() : ImPlot::StyleColorsLight();
   plot.UseLocalTime = false;
+  plot.PlotPadding.x = 1.5f * kFontSize_px * options.scale;  // half of the last tick's number stands beyond the plot
   plot.PlotDefaultSize = {24 * kFontSize_px * options.scale, 16 * kFontSize_px * options.scale};
 }
 

@@ -5,10 +5,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 #include <span>
 #include <sstream>
 #include <vector>
+
+#include "viz/app/drawn_shapes.hpp"
 
 namespace draftproof {
 namespace {
@@ -43,54 +44,14 @@ std::string escaped(unsigned code_point) {
   return "&#" + std::to_string(code_point) + ";";
 }
 
-// A character at the place of its pen on the baseline; upright ones go up, as the titles of vertical axes do.
-struct PlacedCharacter {
-  unsigned code_point;
-  ImVec2 pen;
-  float size_px;     // of its line
-  float advance_px;  // to the pen of what follows
-  bool upright;
-  ImU32 colour;
-};
-
-// Which character a rectangle of the font's texture belongs to: the rectangle may be a part of it, where it is cut.
-std::optional<PlacedCharacter> character_of(const std::array<ImDrawVert, 4>& quad) {
-  const ImVec2 first = quad[0].uv;
-  const ImVec2 last = quad[2].uv;
-  auto& all = ImGui::GetIO().Fonts->Builder->BakedPool;
-  constexpr float kSlack = 1e-6f;
-  for (int i = 0; i < all.Size; ++i) {
-    for (const ImFontGlyph& glyph : all[i].Glyphs) {
-      if (!glyph.Visible || first.x < glyph.U0 - kSlack || last.x > glyph.U1 + kSlack || first.y < glyph.V0 - kSlack ||
-          last.y > glyph.V1 + kSlack || first.x >= last.x || first.y >= last.y)
-        continue;
-      // Its own coordinates of the rectangle's corners.
-      const auto own = [](float uv, float uv0, float uv1, float from, float to) {
-        return from + (uv - uv0) / (uv1 - uv0) * (to - from);
-      };
-      const ImVec2 a{own(first.x, glyph.U0, glyph.U1, glyph.X0, glyph.X1),
-                     own(first.y, glyph.V0, glyph.V1, glyph.Y0, glyph.Y1)};
-      const ImVec2 c{own(last.x, glyph.U0, glyph.U1, glyph.X0, glyph.X1),
-                     own(last.y, glyph.V0, glyph.V1, glyph.Y0, glyph.Y1)};
-      const bool upright = std::abs(quad[1].pos.x - quad[0].pos.x) < std::abs(quad[1].pos.y - quad[0].pos.y);
-      const float wide = upright ? quad[0].pos.y - quad[2].pos.y : quad[2].pos.x - quad[0].pos.x;
-      const float scale = wide / (c.x - a.x);
-      const float down = all[i].Ascent - a.y;
-      const ImVec2 at = quad[0].pos;
-      const ImVec2 pen =
-          upright ? ImVec2{at.x + down * scale, at.y + a.x * scale} : ImVec2{at.x - a.x * scale, at.y + down * scale};
-      return PlacedCharacter{glyph.Codepoint, pen, all[i].Size * scale, glyph.AdvanceX * scale, upright, quad[0].col};
-    }
-  }
-  return std::nullopt;
-}
-
 // Neighbours of one colour are one path, or one text whose characters each have a place.
 class SvgWriter {
  public:
   void add(std::span<const ImDrawVert> corners) {
     const ImU32 colour = corners[0].col;
-    if (colour >> IM_COL32_A_SHIFT == 0) return;
+    const ImVec2 white = ImGui::GetFontTexUvWhitePixel();
+    const bool is_plain = corners[0].uv.x == white.x && corners[0].uv.y == white.y;
+    if (!is_plain || colour >> IM_COL32_A_SHIFT == 0) return;
     end_text();
     if (colour != colour_) end_path();
     colour_ = colour;
@@ -174,31 +135,6 @@ class SvgWriter {
   std::vector<PlacedCharacter> text_;
 };
 
-void add(SvgWriter& out, const ImDrawList& list, const ImDrawCmd& command) {
-  const auto vertex = [&](unsigned place) {
-    return list
-        .VtxBuffer[static_cast<int>(command.VtxOffset + list.IdxBuffer[static_cast<int>(command.IdxOffset + place)])];
-  };
-  const auto index = [&](unsigned place) { return list.IdxBuffer[static_cast<int>(command.IdxOffset + place)]; };
-  const ImVec2 white = ImGui::GetFontTexUvWhitePixel();
-  const auto is_white = [&](const ImDrawVert& v) { return v.uv.x == white.x && v.uv.y == white.y; };
-  for (unsigned i = 0; i + 3 <= command.ElemCount;) {
-    const bool is_quad = i + 6 <= command.ElemCount && index(i) == index(i + 3) && index(i + 2) == index(i + 4);
-    if (!is_quad) {
-      const std::array corners{vertex(i), vertex(i + 1), vertex(i + 2)};
-      if (is_white(corners[0])) out.add(corners);
-      i += 3;
-      continue;
-    }
-    const std::array corners{vertex(i), vertex(i + 1), vertex(i + 2), vertex(i + 5)};
-    if (is_white(corners[0]))
-      out.add(corners);
-    else if (const auto character = character_of(corners))
-      out.add(*character);
-    i += 6;
-  }
-}
-
 }  // namespace
 
 void set_hard_edges(bool hard) {
@@ -224,7 +160,9 @@ std::string svg_of(const ImDrawData& drawn, const std::string& window) {
     for (const ImDrawCmd& command : list->CmdBuffer) {
       if (command.UserCallback != nullptr || command.ElemCount == 0) continue;
       writer.begin_part(command.ClipRect);
-      add(writer, *list, command);
+      for_each_shape(
+          *list, command, [&](std::span<const ImDrawVert> corners) { writer.add(corners); },
+          [&](const PlacedCharacter& character) { writer.add(character); });
       writer.end_part();
     }
   }

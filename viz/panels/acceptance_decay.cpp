@@ -154,7 +154,7 @@ void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecayS
     ImPlot::SetupAxes("draft position i", "probability");
     setup_positions(snapshot.settings.drafts_max, 0.6);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
-    ImPlot::SetupLegend(ImPlotLocation_NorthEast);
+    ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const DecayCurve& curve = snapshot.curves[c];
       if (curve.error) continue;
@@ -171,7 +171,7 @@ void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecayS
 void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDecaySnapshot& snapshot,
                                         ImVec2 size) const {
   ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, {0.0f, 0.08f});
-  if (ImPlot::BeginPlot(tokens_ ? "tokens of a step, E(K)##speedup" : "speedup over plain decoding##speedup", size,
+  if (ImPlot::BeginPlot(tokens_ ? "tokens per step, E(K)##speedup" : "speedup over plain decoding##speedup", size,
                         ImPlotFlags_NoLegend)) {
     ImPlot::SetupAxes("drafts K", tokens_ ? "tokens per target step" : "speedup", 0, ImPlotAxisFlags_AutoFit);
     setup_positions(snapshot.settings.drafts_max, -0.4);
@@ -198,9 +198,11 @@ void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDeca
 
 void AcceptanceDecayPanel::draw_best(Controls& controls, const AcceptanceDecaySnapshot& snapshot, ImVec2 size) const {
   if (ImPlot::BeginPlot("best K by draft cost (line: c)##best", size, ImPlotFlags_NoLegend)) {
-    ImPlot::SetupAxes("draft cost c (target steps)", "best K");
-    ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
-    ImPlot::SetupAxisLimits(ImAxis_X1, snapshot.costs.front(), snapshot.costs.back(), ImPlotCond_Once);
+    ImPlot::SetupAxes("draft cost c (in target steps)", "best K");
+    LogExtent costs;
+    costs.add(snapshot.costs);
+    costs.add(snapshot.settings.draft_cost);
+    setup_log_axis(ImAxis_X1, costs, ImPlotCond_Once);
     ImPlot::SetupAxisLimits(ImAxis_Y1, -0.3, snapshot.settings.drafts_max + 0.5, ImPlotCond_Always);
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const DecayCurve& curve = snapshot.curves[c];
@@ -234,16 +236,16 @@ void AcceptanceDecayPanel::draw_body(Controls& controls, AcceptanceDecaySettings
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float height = (room.y - ImGui::GetStyle().ItemSpacing.y) / 2;
   ImGui::BeginChild("rates", {0, height});
-  with_caption("A draft counts only if all before it stand; faint points are extrapolated.", {},
+  with_caption("A draft counts only if all before it were accepted. Faint points are extrapolated.", {},
                [&](ImVec2 size) { draw_rates(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::BeginChild("speedup", {0.58f * room.x, 0});
-  with_caption("Rings stand at the best K: near it one draft more or less costs little.", {},
+  with_caption("Rings mark the best K; one draft more or less costs little there.", {},
                [&](ImVec2 size) { draw_speedup(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::SameLine();
   ImGui::BeginChild("best");
-  with_caption("The dearer a draft, the shorter the best chain.", {},
+  with_caption("The more a draft costs, the shorter the best chain.", {},
                [&](ImVec2 size) { draw_best(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::EndChild();

@@ -244,7 +244,7 @@ bool Controls::text(const char* label, std::string& value, const char* tooltip) 
   const float width = ImGui::CalcItemWidth();
   const bool entered = ImGui::InputText(label, &shown, ImGuiInputTextFlags_EnterReturnsTrue);
   describe(label, tooltip);
-  mark(label, {{begin, ImGui::GetItemRectMin().y}, {begin + width, ImGui::GetItemRectMax().y}});
+  mark(label, {{begin, ImGui::GetItemRectMin().y}, {begin + width, ImGui::GetItemRectMax().y}, true});
   if (entered || ImGui::IsItemDeactivated()) {
     typed_.erase(name);
     const bool changed = shown != value;

@@ -21,6 +21,7 @@ struct SliderRange {
 
 struct ControlRect {
   ImVec2 min, max;
+  bool is_field = false;  // for text, of which a long one is scrolled
   ImVec2 center() const { return {(min.x + max.x) / 2, (min.y + max.y) / 2}; }
 };
 

@@ -43,7 +43,7 @@ void setup_tokens(std::size_t vocab_size, const char* y_label) {
   ImPlot::SetupAxes("token", y_label, ImPlotAxisFlags_NoGridLines);
   ImPlot::SetupAxisLimits(ImAxis_X1, -0.6, static_cast<double>(vocab_size) - 0.4, ImPlotCond_Always);
   ImPlot::SetupAxisTicks(ImAxis_X1, 0, static_cast<double>(vocab_size) - 1, static_cast<int>(vocab_size));
-  ImPlot::SetupLegend(ImPlotLocation_NorthEast);
+  ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
 }
 
 // Why rejection keeps p: each token's mass from accepted drafts, and on it what the residual adds; above p what is
@@ -56,9 +56,9 @@ void plot_stacks(const DistributionLabSnapshot& snapshot, ImVec2 size) {
   const auto count = static_cast<int>(snapshot.p.size());
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * *std::max_element(larger.begin(), larger.end()), ImPlotCond_Always);
   // The lowest piece is drawn last, over the others.
-  ImPlot::PlotBars("rejected, q above p", larger.data(), count, 0.67, 0, bar_spec(palette::kRejected));
-  ImPlot::PlotBars("redistributed, p above q", snapshot.p.data(), count, 0.67, 0, bar_spec(palette::kRecovered));
-  ImPlot::PlotBars("accepted, min(p, q)", snapshot.overlap.data(), count, 0.67, 0, bar_spec(palette::kAccepted));
+  ImPlot::PlotBars("rejected (q > p)", larger.data(), count, 0.67, 0, bar_spec(palette::kRejected));
+  ImPlot::PlotBars("redistributed (p > q)", snapshot.p.data(), count, 0.67, 0, bar_spec(palette::kRecovered));
+  ImPlot::PlotBars("accepted", snapshot.overlap.data(), count, 0.67, 0, bar_spec(palette::kAccepted));
   ImPlotSpec tops = line_spec(palette::kTarget);
   tops.Marker = ImPlotMarker_Square;
   tops.MarkerSize = 0.22f * ImGui::GetFontSize();
@@ -91,12 +91,11 @@ void plot_emitted(const DistributionLabSnapshot& snapshot, const LabLook* look, 
     ImPlot::PlotBars("emitted", shares.data(), count, 0.67, 0, bar_spec(palette::kPurple));
     ImPlotSpec spec = line_spec(palette::kTarget);
     spec.Size = 0.6f * ImGui::GetFontSize();
-    ImPlot::PlotErrorBars("expected, 2 standard errors", tokens.data(), snapshot.expected.data(), errors.data(), count,
-                          spec);
+    ImPlot::PlotErrorBars("expected, 2 SE", tokens.data(), snapshot.expected.data(), errors.data(), count, spec);
     spec.Marker = ImPlotMarker_Square;
     spec.MarkerSize = 0.22f * ImGui::GetFontSize();
     spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(palette::kTarget);
-    ImPlot::PlotScatter("expected, 2 standard errors", tokens.data(), snapshot.expected.data(), count, spec);
+    ImPlot::PlotScatter("expected, 2 SE", tokens.data(), snapshot.expected.data(), count, spec);
   }
   ImPlot::EndPlot();
 }
@@ -104,13 +103,6 @@ void plot_emitted(const DistributionLabSnapshot& snapshot, const LabLook* look, 
 void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, ImVec2 size) {
   constexpr double kLeast = 1e-12;
   if (!ImPlot::BeginPlot("The test as samples come in##test", size)) return;
-  ImPlot::SetupAxes("samples", "p-value; total variation");
-  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
-  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLimits(ImAxis_X1, 50, static_cast<double>(std::max<std::int64_t>(snapshot.settings.samples, 100)),
-                          ImPlotCond_Always);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, kLeast, 2, ImPlotCond_Once);
-  ImPlot::SetupLegend(ImPlotLocation_SouthWest);
   std::vector<double> samples, p_values, observed, detectable;
   for (const LabLook& look : snapshot.looks) {
     if (shown != nullptr && look.samples > shown->samples) break;
@@ -119,6 +111,14 @@ void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, Im
     observed.push_back(std::max(look.observed_tv, kLeast));
     detectable.push_back(look.detectable_tv);
   }
+  LogExtent of_samples, of_values;
+  for (const LabLook& look : snapshot.looks) of_samples.add(static_cast<double>(look.samples));
+  of_values.add(kDistributionAlpha);
+  for (const auto* const curve : {&p_values, &observed, &detectable}) of_values.add(*curve);
+  ImPlot::SetupAxes("samples", "p-value, total variation");
+  setup_log_axis(ImAxis_X1, of_samples);
+  setup_log_axis(ImAxis_Y1, of_values);
+  ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
   const int count = static_cast<int>(samples.size());
   ImPlot::PlotLine("p-value", samples.data(), p_values.data(), count, line_spec(palette::kVermilion));
   ImPlotSpec level = line_spec(palette::kGrey);
@@ -297,13 +297,13 @@ void DistributionLabPanel::draw_plots(Controls& controls, DistributionLabSetting
   const bool two_columns = room.x > 44 * ImGui::GetFontSize();
   const ImVec2 size = two_columns ? ImVec2{(room.x - gap.x) / 2, (room.y - gap.y) / 2}
                                   : ImVec2{room.x, std::max(14 * ImGui::GetFontSize(), (room.y - 3 * gap.y) / 4)};
-  with_caption("What target and draft say of the next token, before temperature and filters.", size,
+  with_caption("What target and drafter say of the next token, before temperature and filters.", size,
                [&](ImVec2 room_of_plot) { draw_given_rows(controls, settings, room_of_plot); });
   if (snapshot == nullptr) return;
   if (two_columns) ImGui::SameLine();
-  with_caption("Green and orange end at p, whatever q is; grey weighs as much as orange.", size,
+  with_caption("Green and orange end at p, whatever q is. Grey has the mass of orange.", size,
                [&](ImVec2 room_of_plot) { plot_stacks(*snapshot, room_of_plot); });
-  with_caption("Where the bars reach the points, what is emitted follows p.", size,
+  with_caption("Where the bars reach the points, the output follows p.", size,
                [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
   if (two_columns) ImGui::SameLine();
   with_caption("Biased once the p-value falls below the level; a distance above the detectable one would be found.",

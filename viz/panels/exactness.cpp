@@ -84,7 +84,9 @@ void ExactnessPanel::draw_matrix(Controls& controls, const ExactnessMatrix& matr
   ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthFixed, (columns > 10 ? 5 : 13) * em);
   for (const std::string& column : matrix.columns)
     ImGui::TableSetupColumn(column.c_str(), ImGuiTableColumnFlags_WidthFixed, (columns > 10 ? 3.6f : 6) * em);
-  ImGui::TableSetupColumn("source");
+  float source = 0;  // as wide as its longest text, of rows too that are not seen yet
+  for (const ExactnessRow& row : matrix.rows) source = std::max(source, ImGui::CalcTextSize(row.about.c_str()).x);
+  ImGui::TableSetupColumn("source", ImGuiTableColumnFlags_WidthFixed, source);
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (int column = 0; column < columns; ++column) {
     ImGui::TableSetColumnIndex(column);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "viz/panels/colours.hpp"
+#include "viz/panels/token_text.hpp"
 
 namespace draftproof {
 namespace {
@@ -26,13 +27,6 @@ const char* outcome_of(const HeadSlot& slot) {
 
 bool has_bonus(const HeadStep& step) {
   return step.num_accepted == step.slots.size();
-}
-
-// Text cut to a width.
-void add_cut_text(ImDrawList& list, ImVec2 at, float width, ImU32 colour, const std::string& text) {
-  list.PushClipRect(at, {at.x + width, at.y + 1.3f * ImGui::GetFontSize()}, true);
-  list.AddText(at, colour, text.c_str());
-  list.PopClipRect();
 }
 
 void explain_slot(const HeadStep& step, std::size_t index) {
@@ -84,11 +78,11 @@ std::optional<std::int64_t> draw_head_drafts(Controls& controls, const HeadsProm
       list.AddRectFilled(from, to, to_u32(colour, kCellTint), 0.2f * em);
       const bool replaced = !is_bonus && step.slots[j].reached && !step.slots[j].accepted;
       const std::string& text = is_bonus ? step.next.text : step.slots[j].draft.text;
-      add_cut_text(list, {from.x + 0.2f * em, from.y}, cell.x - 0.5f * em,
-                   is_bonus || step.slots[j].reached ? text_colour : faint, text);
+      list.AddText({from.x + 0.2f * em, from.y}, is_bonus || step.slots[j].reached ? text_colour : faint,
+                   fitted(text, cell.x - 0.5f * em).c_str());
       if (replaced)
-        add_cut_text(list, {from.x + 0.2f * em, from.y + 1.1f * em}, cell.x - 0.5f * em, text_colour,
-                     "> " + step.slots[j].emitted->text);
+        list.AddText({from.x + 0.2f * em, from.y + 1.1f * em}, text_colour,
+                     fitted("> " + step.slots[j].emitted->text, cell.x - 0.5f * em).c_str());
       if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(from, to)) {
         explain_slot(step, j);
         if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) clicked = number;
@@ -124,8 +118,8 @@ void draw_head_step(const HeadStep& step) {
       std::snprintf(share, sizeof share, "%.3f", static_cast<double>(candidate.probability));
       ImDrawList& list = *ImGui::GetWindowDrawList();
       const ImVec2 at = ImGui::GetCursorScreenPos();
-      add_cut_text(list, at, kTextWidth * em - 0.4f * em,
-                   ImGui::GetColorU32(drafted ? ImGuiCol_Text : ImGuiCol_TextDisabled), candidate.text);
+      list.AddText(at, ImGui::GetColorU32(drafted ? ImGuiCol_Text : ImGuiCol_TextDisabled),
+                   fitted(candidate.text, (kTextWidth - 0.4f) * em).c_str());
       const float left = at.x + kTextWidth * em;
       const float width = (kSlotWidth - kTextWidth - 0.5f) * em;
       list.AddRectFilled({left, at.y}, {left + width * candidate.probability, at.y + 1.05f * em},

@@ -112,7 +112,7 @@ void HeadsPanel::draw_summary(const HeadsSnapshot& snapshot) {
 
 void HeadsPanel::draw_acceptance(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size) {
   if (ImPlot::BeginPlot("acceptance by slot and work##acceptance", size)) {
-    ImPlot::SetupAxes("slot", "accepted, given that it was reached");
+    ImPlot::SetupAxes("slot", "accepted, if reached");
     setup_slots(1, snapshot.num_speculative_tokens);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
     ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Horizontal | ImPlotLegendFlags_Outside);
@@ -133,7 +133,7 @@ void HeadsPanel::plot_drift(const HeadsSnapshot& snapshot, ImVec2 plot) const {
   const char* const title =
       relative_l2_ ? "drift: relative L2 of the state##drift" : "drift: cosine of the state##drift";
   if (ImPlot::BeginPlot(title, plot)) {
-    ImPlot::SetupAxes("slot that is drafted from it", relative_l2_ ? "relative L2" : "cosine", 0,
+    ImPlot::SetupAxes("slot drafted from the state", relative_l2_ ? "relative L2" : "cosine", 0,
                       relative_l2_ ? ImPlotAxisFlags_AutoFit : 0);
     setup_slots(2, snapshot.num_speculative_tokens);
     if (!relative_l2_) ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.05, ImPlotCond_Once);

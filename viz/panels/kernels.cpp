@@ -72,8 +72,11 @@ void plot_times(const KernelTimes& times, ImVec2 size) {
     names.push_back(time.name.c_str());
   }
   ImPlot::SetupAxes("time / floor", nullptr, 0, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
-  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLimits(ImAxis_X1, 0.8, ratios.empty() ? 10.0 : 1.5 * std::ranges::max(ratios), ImPlotCond_Once);
+  LogExtent shown;
+  shown.add(1.0);
+  shown.add(ratios);
+  shown.add(best);
+  setup_log_axis(ImAxis_X1, shown, ImPlotCond_Once);
   ImPlot::SetupAxisLimits(ImAxis_Y1, -0.6, static_cast<double>(names.size()) - 0.4, ImPlotCond_Always);
   ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
   if (!names.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, positions.data(), static_cast<int>(names.size()), names.data());
@@ -172,8 +175,7 @@ void KernelsPanel::draw_explanation(const KernelsSnapshot& snapshot) {
   const KernelRow* row = nullptr;
   const KernelCell* const cell = cell_of(snapshot, selected_, &row);
   if (cell == nullptr) {
-    ImGui::TextWrapped(
-        "Every output of every case has the bits of its twin in reference/. Click a case to see its runs.");
+    ImGui::TextWrapped("Every output of every case equals the reference bit for bit. Click a case to see its runs.");
     return;
   }
   ImGui::SeparatorText("Case");
@@ -236,7 +238,7 @@ void KernelsPanel::draw_matrix(Controls& controls, const KernelsSnapshot& snapsh
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("kernel", ImGuiTableColumnFlags_WidthFixed, 7 * em);
   ImGui::TableSetupColumn("equal / different", ImGuiTableColumnFlags_WidthFixed, 8 * em);
-  ImGui::TableSetupColumn("a field for each case", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableSetupColumn("one field per case", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();
   for (const KernelRow& row : snapshot.kernels) {
     ImGui::TableNextRow();
@@ -270,7 +272,7 @@ void KernelsPanel::draw_body(Controls& controls, KernelsSettings& settings, cons
     const float times = snapshot->times ? std::max(0.4f * inside.y, inside.y - rows) : 2.4f * em;
     draw_matrix(controls, *snapshot, inside.x, inside.y - times - ImGui::GetStyle().ItemSpacing.y);
     if (snapshot->times) {
-      with_caption("A bar at 1 would take no longer than its bytes at the GPU's bandwidth.", {-1, times},
+      with_caption("A bar at 1 takes as long as moving its bytes at the GPU's bandwidth.", {-1, times},
                    [&](ImVec2 size) { plot_times(*snapshot->times, size); });
     } else {
       ImGui::TextDisabled("Times against their floors: drop the JSON of `draftproof bench --device cuda --json` here.");

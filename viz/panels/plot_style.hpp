@@ -5,7 +5,11 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -37,25 +41,61 @@ inline ImPlotSpec fill_of(const PaletteColour& colour, float alpha) {
   return spec;
 }
 
-// A logarithmic axis with a tick at each power of two from `least` to `most`.
-inline void setup_axis_of_powers(ImAxis axis, double least, double most) {
-  ImPlot::SetupAxisScale(axis, ImPlotScale_Log10);
-  std::vector<double> ticks;
-  double tick = std::exp2(std::ceil(std::log2(least)));
-  while (tick <= most * 1.001) {
-    ticks.push_back(tick);
-    tick *= 2;
+// Least and largest of the positive finite values: what a logarithmic axis can show.
+struct LogExtent {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+
+  void add(double value) {
+    if (!(value > 0.0) || !std::isfinite(value)) return;
+    least = std::min(least, value);
+    most = std::max(most, value);
   }
+  void add(const std::vector<double>& values) {
+    for (const double value : values) add(value);
+  }
+};
+
+enum class LogTicks : std::uint8_t { decimal, powers_of_two };
+
+// 1, 2 and 5 of each decade within one and a half decades, or every power of two, from `least` to `most`.
+inline std::vector<double> log_ticks(double least, double most, LogTicks kind) {
+  constexpr double kSlack = 1.001;
+  std::vector<double> ticks;
+  if (kind == LogTicks::powers_of_two) {
+    for (double at = std::ceil(std::log2(least / kSlack)); std::exp2(at) <= most * kSlack; at += 1)
+      ticks.push_back(std::exp2(at));
+    return ticks;
+  }
+  if (most / least > 30.0) return ticks;  // ImPlot's own: a tick a decade
+  for (double decade = std::floor(std::log10(least)); std::pow(10.0, decade) <= most; decade += 1)
+    for (const double digit : {1.0, 2.0, 5.0})
+      if (const double at = digit * std::pow(10.0, decade); at >= least && at <= most) ticks.push_back(at);
+  return ticks;
+}
+
+// A logarithmic axis over what is shown, with a margin that is a factor. Every one is set up here: the padding of
+// ImPlot's own fit is a difference, which puts the least of several decades below zero, and an empty or a zero one at
+// 1e-308.
+inline void setup_log_axis(ImAxis axis, const LogExtent& shown, ImPlotCond when = ImPlotCond_Always,
+                           LogTicks kind = LogTicks::decimal) {
+  const bool is_empty = !(shown.most > 0.0);
+  const double least = is_empty ? 1.0 : shown.least;
+  const double most = is_empty ? 10.0 : shown.most;
+  const double margin = std::max(1.08, std::pow(most / least, 0.04));
+  ImPlot::SetupAxisScale(axis, ImPlotScale_Log10);
+  ImPlot::SetupAxisLimits(axis, least / margin, most * margin, when);
+  const std::vector<double> ticks = log_ticks(least / margin, most * margin, kind);
+  if (ticks.size() < 2) return;
   std::vector<std::string> texts;
   std::vector<const char*> labels;
   for (const double at : ticks) {
-    texts.push_back(std::to_string(at));
-    std::string& text = texts.back();
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.6g", at);
+    texts.emplace_back(text.data());
   }
   for (const std::string& text : texts) labels.push_back(text.c_str());
-  if (ticks.size() > 1) ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+  ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
 }
 
 // A plot, and below it one sentence that says what is to be seen; both together have `size`, of which a side that is

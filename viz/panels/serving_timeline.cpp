@@ -116,7 +116,8 @@ void ServingTimelinePanel::draw_view_controls(Controls& controls, const ServingT
     to_s_ += step;
   }
   ImGui::SameLine();
-  controls.toggle("committed blocks", with_committed_, "Off: KV blocks of drafts and open ends alone, which are few.");
+  controls.toggle("committed blocks", with_committed_,
+                  "Off: KV blocks of drafts and block tails alone, which are few.");
   ImGui::SameLine();
   ImGui::TextDisabled("wheel: zoom, drag: pan");
 }
@@ -125,18 +126,18 @@ void ServingTimelinePanel::draw_time(Controls& controls, const ServingTimelineSn
   draw_view_controls(controls, snapshot);
   const float em = ImGui::GetFontSize();
   const float gap = ImGui::GetStyle().ItemSpacing.y;
-  const float room = std::max(40 * em, ImGui::GetContentRegionAvail().y - 3 * gap);
+  const float room = std::max(52 * em, ImGui::GetContentRegionAvail().y - 3 * gap);
   const TimeView view{from_s_, to_s_, static_cast<double>(snapshot.upper()->steps.end_ns()) * 1e-9};
   const PolicyTimeline& followed = snapshot.lower() != nullptr ? *snapshot.lower() : *snapshot.upper();
   ImPlot::BeginAlignedPlots("time");
-  with_caption("Where a step's time goes: drafting is what speculation adds, prompts hold everybody up.",
-               {-1, 0.27f * room}, [&](ImVec2 size) { plot_steps(controls, snapshot, view, size); });
-  with_caption("A bar a request: how long it waits, and how long it decodes.", {-1, 0.28f * room},
+  with_caption("Where a step's time goes: speculation adds drafting; prompts delay every request.", {-1, 0.27f * room},
+               [&](ImVec2 size) { plot_steps(controls, snapshot, view, size); });
+  with_caption("One bar per request: how long it waits, and how long it decodes.", {-1, 0.28f * room},
                [&](ImVec2 size) { plot_requests(followed, view, size); });
   with_caption(
-      "Memory that holds tokens, and memory that drafts and open ends only borrow.", {-1, 0.24f * room},
+      "Memory that holds tokens, and memory that drafts and block tails only borrow.", {-1, 0.24f * room},
       [&](ImVec2 size) { plot_blocks(followed, snapshot.scenario.scheduler.num_blocks, with_committed_, view, size); });
-  with_caption("Who finishes sooner has fewer requests at a time.", {-1, 0.21f * room},
+  with_caption("The policy that finishes requests sooner has fewer running.", {-1, 0.21f * room},
                [&](ImVec2 size) { plot_queue(snapshot, view, size); });
   ImPlot::EndAlignedPlots();
 }
@@ -153,7 +154,7 @@ void ServingTimelinePanel::draw_body(Controls& controls, ServingTimelineSettings
       ImGui::TextDisabled("%s", printable_line(snapshot->scenario.server).c_str());
       draw_policies(controls, *snapshot, 1.6f * em * static_cast<float>(snapshot->reports.size() + 1));
       with_caption("Colours as in the table: speculation halves the time per token until the load fills the steps.",
-                   {-1, std::max(24 * em, ImGui::GetContentRegionAvail().y)},
+                   {-1, std::max(33 * em, ImGui::GetContentRegionAvail().y)},
                    [&](ImVec2 size) { plot_loads(*snapshot, size); });
     }
   }

@@ -129,8 +129,24 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
   }
 }
 
-void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
+// Of a toy target what counts is tokens a step; of a model its clock.
+void SpeculatePanel::draw_large_numbers(const SpeculateSnapshot& snapshot) const {
   char text[96];
+  if (is_toy(snapshot.settings.model)) {
+    large(palette::kTarget, "plain 1 token a step");
+    const auto steps = view_.speculation_steps;
+    const double per_step =
+        steps == 0 ? 0.0 : acceptance_metrics({&snapshot.speculation.steps[steps - 1]->acceptance, 1}).tokens_per_step;
+    std::snprintf(text, sizeof text, "speculation %.3g tokens a step", per_step);
+    next_control(22);
+    large(palette::kAccepted, text);
+    next_control(24);
+    ImGui::BeginGroup();
+    ImGui::TextUnformatted("The target is a toy, an n-gram model: its passes");
+    ImGui::TextUnformatted("cost next to nothing, and its times mean nothing.");
+    ImGui::EndGroup();
+    return;
+  }
   const auto rate = [&](const char* lane, double tokens_per_second) {
     std::snprintf(text, sizeof text, tokens_per_second < 1000.0 ? "%s %.3g tokens/s" : "%s %.0f tokens/s", lane,
                   tokens_per_second);
@@ -146,6 +162,10 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
     std::snprintf(text, sizeof text, "%.2f times as fast", ratio);
     large(ratio >= 1.0 ? palette::kAccepted : palette::kRecovered, text);
   }
+}
+
+void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
+  draw_large_numbers(snapshot);
   next_control(22);
   ImGui::BeginGroup();
   if (view_.speculation_steps > 0) {
@@ -251,7 +271,7 @@ void SpeculatePanel::draw_acceptance(Controls& controls, const SpeculateSnapshot
     for (double& x : at) x += shift;
     ImPlot::PlotBars(name, at.data(), values.data(), static_cast<int>(values.size()), 0.36, spec);
   };
-  bars("given that it was reached", given, -0.19, palette::kAccepted);
+  bars("if reached", given, -0.19, palette::kAccepted);
   bars("of all drafts", of_all, 0.19, palette::kTarget);
   if (ImPlot::IsPlotHovered()) {
     const auto j = static_cast<std::size_t>(std::max(ImPlot::GetPlotMousePos().x + 0.5, 0.0));
@@ -292,7 +312,7 @@ void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, 
   const float lanes_height = std::clamp(0.28f * room.y, 6 * em, 14 * em);
   const float height = std::max(room.y - lanes_height - spacing.y, 6 * em);
   // Where there is no room for two things above each other, one is behind the other.
-  is_low_ = height < 20 * em;
+  is_low_ = height < 23 * em;
   const ImVec2 left{0.55f * room.x, is_low_ ? height : (height - spacing.y) / 2.0f};
   const float right = room.x - left.x - spacing.x;
   ImGui::BeginGroup();
@@ -303,12 +323,12 @@ void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, 
   ImGui::EndGroup();
   ImGui::SameLine();
   ImGui::BeginGroup();
-  const float acceptance = is_low_ ? height : std::clamp(0.38f * height, 8 * em, 16 * em);
+  const float acceptance = is_low_ ? height : std::clamp(0.42f * height, 11 * em, 16 * em);
   if (!is_low_ || !shows_acceptance_)
     draw_step(controls, *snapshot, {right, is_low_ ? height : height - acceptance - spacing.y});
   if (!is_low_ || shows_acceptance_)
-    with_caption("Blue falls with the position: a draft counts only if all before it stand.", {right, acceptance},
-                 [&](ImVec2 size) { draw_acceptance(controls, *snapshot, size); });
+    with_caption("Blue falls with the position: a draft counts only if all before it were accepted.",
+                 {right, acceptance}, [&](ImVec2 size) { draw_acceptance(controls, *snapshot, size); });
   ImGui::EndGroup();
   const LanesView lanes = draw_lanes(*snapshot, playback_.moment_ns(), has_changed, lanes_height);
   controls.describe("lanes", nullptr);

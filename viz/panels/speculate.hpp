@@ -31,6 +31,7 @@ class SpeculatePanel final : public SnapshotPanel<SpeculateSettings, SpeculateSn
   void draw_settings(Controls& controls, SpeculateSettings& settings);
   void draw_more_settings(Controls& controls, SpeculateSettings& settings);
   void draw_playback(Controls& controls, const SpeculateSnapshot* snapshot);
+  void draw_large_numbers(const SpeculateSnapshot& snapshot) const;
   void draw_counters(const SpeculateSnapshot& snapshot) const;
   void draw_text(Controls& controls, const char* name, TokenText& text, const SpeculateLane& lane, std::size_t steps,
                  ImVec2 size);

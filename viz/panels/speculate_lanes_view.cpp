@@ -121,7 +121,7 @@ LanesView draw_lanes(const SpeculateSnapshot& snapshot, std::int64_t moment_ns, 
   if (!ImPlot::BeginPlot("##lanes", {-1.0f, height_px}, kFlags)) return view;
   constexpr std::array kLanes{kPlainLane, kSpeculationLane};
   constexpr std::array kNames{"plain", "speculation"};
-  ImPlot::SetupAxis(ImAxis_X1, "time of the lane / ms");
+  ImPlot::SetupAxis(ImAxis_X1, "time of the lane (ms)");
   ImPlot::SetupAxis(ImAxis_Y1, nullptr,
                     ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks | ImPlotAxisFlags_Lock);
   ImPlot::SetupAxisTicks(ImAxis_Y1, kLanes.data(), static_cast<int>(kLanes.size()), kNames.data());

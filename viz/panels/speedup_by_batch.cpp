@@ -97,13 +97,13 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   std::snprintf(id, sizeof id, "Speedup over plain decoding##%g %g", batch_max, top);
   if (!ImPlot::BeginPlot(id, size)) return;
   ImPlot::SetupAxes("requests at a time (B)", "speedup");
-  setup_axis_of_powers(ImAxis_X1, 1, batch_max);
-  ImPlot::SetupAxisLimits(ImAxis_X1, 0.93, batch_max * 1.08, ImPlotCond_Once);
+  setup_log_axis(ImAxis_X1, {1, batch_max}, ImPlotCond_Once, LogTicks::powers_of_two);
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, top, ImPlotCond_Once);
   ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
   const SpeedupCurve& best = snapshot.curves.front();
-  ImPlot::PlotShaded("80 % band of the best", best.batch.data(), best.low.data(), best.high.data(), size_of(best.batch),
-                     fill_of(colour_of(0), 0.3f));
+  ImPlotSpec band = fill_of(colour_of(0), 0.3f);
+  band.Flags = ImPlotItemFlags_NoLegend;
+  ImPlot::PlotShaded("80 % band", best.batch.data(), best.low.data(), best.high.data(), size_of(best.batch), band);
   const double one = 1.0;
   ImPlotSpec level = line_of(palette::kGrey, 1.0f);
   level.Flags |= ImPlotItemFlags_NoLegend;
@@ -141,17 +141,21 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
 // Share of the GPU's operations a second that a pass reaches, by its operations a byte: the roof rises with the bytes
 // a second, and is flat behind the ridge.
 void plot_roofline(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
-  if (!ImPlot::BeginPlot("Roofline of the verification pass, B = 1 at the left", size)) return;
+  if (!ImPlot::BeginPlot("Roofline of the verification pass (B = 1 at the left)", size)) return;
   const double ridge = snapshot.report.prediction.ridge_intensity;
-  ImPlot::SetupAxes("operations a byte, about B (K + 1)", "share of peak operations/s", ImPlotAxisFlags_AutoFit, 0);
-  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
-  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, 0.5 / ridge, 2.0, ImPlotCond_Once);
-  ImPlot::SetupLegend(ImPlotLocation_SouthEast);
   const SpeedupCurve& plain = snapshot.plain;
-  double last = 8.0 * ridge;
-  for (const SpeedupCurve& curve : snapshot.curves)
-    for (const double intensity : curve.intensity) last = std::max(last, intensity);
+  LogExtent intensities, shares;
+  for (const double x : {1.0, 8.0 * ridge}) intensities.add(x);
+  for (const double y : {1.0 / ridge, 1.0}) shares.add(y);
+  for (const SpeedupCurve& curve : snapshot.curves) {
+    intensities.add(curve.intensity);
+    shares.add(curve.share_of_peak);
+  }
+  const double last = intensities.most;
+  ImPlot::SetupAxes("operations per byte, about B (K + 1)", "share of peak");
+  setup_log_axis(ImAxis_X1, intensities);
+  setup_log_axis(ImAxis_Y1, shares);
+  ImPlot::SetupLegend(ImPlotLocation_SouthEast);
   const std::array roof_x{1.0, ridge, last};
   const std::array roof_y{1.0 / ridge, 1.0, 1.0};
   ImPlotSpec roof = line_of(palette::kGrey, 2.5f);
@@ -178,7 +182,7 @@ void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImV
   if (!ImGui::BeginTable("limits", 4, kFlags, size)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("draft", ImGuiTableColumnFlags_WidthFixed);  // as wide as the longest name
-  for (const char* const name : {"at B = 1", "memory to", "no gain from"}) ImGui::TableSetupColumn(name);
+  for (const char* const name : {"at B = 1", "memory-bound to", "no gain from"}) ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   const auto limit = [](const std::optional<std::int64_t>& batch) {
     if (batch) {
@@ -217,10 +221,12 @@ void draw_speedup_plots(Controls& controls, const SpeedupByBatchSnapshot& snapsh
   const float gap = ImGui::GetStyle().ItemSpacing.y;
   const float upper = std::max(14 * em, 0.56f * (room.y - gap));
   const float lower = std::max(11 * em, room.y - gap - upper);
-  with_caption("Below 1 speculation loses; a label is the batch from which on a draft gains no more.", {-1, upper},
-               [&](ImVec2 size) { plot_speedups(snapshot, size); });
+  with_caption(
+      "Below 1 speculation loses. The band holds the best draft in 80 %. A label marks the batch from which a draft "
+      "gains nothing.",
+      {-1, upper}, [&](ImVec2 size) { plot_speedups(snapshot, size); });
   const float table = std::min(24 * em, 0.45f * room.x);
-  with_caption("More rows climb the roof for nothing up to the ridge; behind it every row costs time.",
+  with_caption("Extra drafts are free while the GPU waits for memory; from the ridge on each costs time.",
                {room.x - table - ImGui::GetStyle().ItemSpacing.x, lower},
                [&](ImVec2 size) { plot_roofline(snapshot, size); });
   ImGui::SameLine();

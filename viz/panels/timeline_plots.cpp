@@ -25,7 +25,7 @@ std::int64_t ns_of(double seconds) {
 bool begin_time_plot(const char* title, const char* y_label, TimeView view, ImVec2 size, ImPlotAxisFlags y_flags,
                      bool last) {
   if (!ImPlot::BeginPlot(title, size)) return false;
-  ImPlot::SetupAxes(last ? "simulated time, s" : nullptr, y_label, last ? 0 : ImPlotAxisFlags_NoTickLabels, y_flags);
+  ImPlot::SetupAxes(last ? "simulated time (s)" : nullptr, y_label, last ? 0 : ImPlotAxisFlags_NoTickLabels, y_flags);
   ImPlot::SetupAxisLinks(ImAxis_X1, &view.from_s, &view.to_s);
   ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, -0.02 * view.end_s, 1.02 * view.end_s + 0.1);
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, 1e-4, 2.0 * view.end_s + 1.0);
@@ -134,7 +134,7 @@ void plot_counts(const PolicyTimeline& timeline, TimeView view, std::int32_t Ste
 }  // namespace
 
 void plot_steps(Controls& controls, const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 size) {
-  if (!begin_time_plot("Steps##steps", nullptr, view, size, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks,
+  if (!begin_time_plot("##steps", nullptr, view, size, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks,
                        false))
     return;
   const PolicyTimeline& upper = *snapshot.upper();
@@ -216,12 +216,12 @@ void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool w
   if (with_committed) area("committed", areas.zero, areas.committed, palette::kVerify);
   area("accepted drafts", areas.committed, areas.accepted, palette::kAccepted);
   area("wasted drafts", areas.accepted, areas.rejected, palette::kRecovered);
-  area("open ends", areas.rejected, areas.held, palette::kGrey);
+  area("block tails", areas.rejected, areas.held, palette::kGrey);
   ImPlot::EndPlot();
 }
 
 void plot_queue(const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 size) {
-  if (!begin_time_plot("Requests running and waiting", "requests", view, size, ImPlotAxisFlags_AutoFit, true)) return;
+  if (!begin_time_plot("##queue", "requests", view, size, ImPlotAxisFlags_AutoFit, true)) return;
   std::size_t colour = 0;
   for (const PolicyTimeline* const timeline : {snapshot.upper(), snapshot.lower()}) {
     if (timeline == nullptr) continue;
@@ -251,16 +251,21 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
   for (std::size_t i = 0; i < kPlots.size(); ++i) {
     if (!ImPlot::BeginPlot(kPlots[i].title, {size.x, height}, ImPlotFlags_NoLegend)) continue;  // names: the table
     const char* const load = snapshot.closed ? "requests at a time" : "requests/s";
-    ImPlot::SetupAxes(i + 1 == kPlots.size() ? load : nullptr, kPlots[i].y, ImPlotAxisFlags_AutoFit,
-                      ImPlotAxisFlags_AutoFit);
-    if (loads.size() > 1) setup_axis_of_powers(ImAxis_X1, std::ranges::min(loads), std::ranges::max(loads));
-    if (kPlots[i].log_y) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-    for (std::size_t p = 0; p < snapshot.reports.size(); ++p) {
-      std::vector<double> values;
-      for (const LoadPoint& point : snapshot.loads) values.push_back(point.policies[p].figure(kPlots[i].figure).mean);
-      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), values.data(), size_of(loads),
-                       line_with_markers(series_colour(p)));
+    std::vector<std::vector<double>> curves(snapshot.reports.size());
+    LogExtent of_loads, of_values;
+    of_loads.add(loads);
+    for (std::size_t p = 0; p < curves.size(); ++p) {
+      for (const LoadPoint& point : snapshot.loads)
+        curves[p].push_back(point.policies[p].figure(kPlots[i].figure).mean);
+      of_values.add(curves[p]);
     }
+    ImPlot::SetupAxes(i + 1 == kPlots.size() ? load : nullptr, kPlots[i].y, 0,
+                      kPlots[i].log_y ? 0 : ImPlotAxisFlags_AutoFit);
+    setup_log_axis(ImAxis_X1, of_loads, ImPlotCond_Always, LogTicks::powers_of_two);
+    if (kPlots[i].log_y) setup_log_axis(ImAxis_Y1, of_values);
+    for (std::size_t p = 0; p < curves.size(); ++p)
+      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), curves[p].data(), size_of(loads),
+                       line_with_markers(series_colour(p)));
     ImPlot::EndPlot();
   }
   ImPlot::PopStyleVar();

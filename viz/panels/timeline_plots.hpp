@@ -16,7 +16,7 @@ struct TimeView {
 
 void plot_steps(Controls& controls, const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 size);
 void plot_requests(const PolicyTimeline& timeline, TimeView view, ImVec2 size);
-// with_committed: else drafts and open ends alone.
+// with_committed: else drafts and block tails alone.
 void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool with_committed, TimeView view,
                  ImVec2 size);
 void plot_queue(const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 size);

@@ -13,7 +13,24 @@ float width_of(const std::string& text) {
   return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
 }
 
+// Bytes of the longest beginning that is no wider, at least one character.
+std::size_t fitting(const std::string& text, float width_px) {
+  std::size_t fits = 0;
+  for (std::size_t end = 1; end <= text.size(); ++end) {
+    if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) continue;  // within a character
+    if (fits > 0 && width_of(text.substr(0, end)) > width_px) break;
+    fits = end;
+  }
+  return fits;
+}
+
 }  // namespace
+
+std::string fitted(const std::string& text, float width_px) {
+  constexpr const char* kEllipsis = "\xE2\x80\xA6";
+  if (width_of(text) <= width_px) return text;
+  return text.substr(0, fitting(text, width_px - width_of(kEllipsis))) + kEllipsis;
+}
 
 const PaletteColour* origin_colour(TokenOrigin origin) {
   switch (origin) {
@@ -29,12 +46,17 @@ const PaletteColour* origin_colour(TokenOrigin origin) {
   return nullptr;
 }
 
-// A word goes to the next line where it does not fit; one longer than a line is cut by the window.
+// A word goes to the next line where it does not fit; one longer than a line is broken.
 void TokenText::end_word(float width_px) {
+  const auto break_line = [&](float width) {
+    if (cursor_.x > 0.0f && cursor_.x + width > width_px)
+      cursor_ = {0.0f, cursor_.y + ImGui::GetTextLineHeight() * 1.2f};
+  };
   float width = 0.0f;
   for (const Run& run : word_) width += run.width;
-  if (cursor_.x > 0.0f && cursor_.x + width > width_px) cursor_ = {0.0f, cursor_.y + ImGui::GetTextLineHeight() * 1.2f};
+  break_line(width);
   for (Run& run : word_) {
+    if (width > width_px) break_line(run.width);
     run.position = cursor_;
     cursor_.x += run.width;
     runs_.push_back(std::move(run));
@@ -49,6 +71,12 @@ void TokenText::add(const std::string& text, std::int32_t step, TokenOrigin orig
     begin = end;
     const char last = part.back();
     if (last == '\n' || last == '\t') part.back() = ' ';
+    while (width_of(part) > width_px) {
+      const std::string piece = part.substr(0, fitting(part, width_px));
+      if (piece.size() == part.size()) break;
+      word_.push_back({{}, width_of(piece), step, origin, piece});
+      part.erase(0, piece.size());
+    }
     const float width = width_of(part);
     word_.push_back({{}, width, step, origin, std::move(part)});
     if (last == ' ' || last == '\n' || last == '\t') end_word(width_px);

@@ -12,6 +12,9 @@
 
 namespace draftproof {
 
+// As much of a text as fits into a width, with an ellipsis in place of the rest.
+std::string fitted(const std::string& text, float width_px);
+
 // Plain decoding's tokens have none.
 const PaletteColour* origin_colour(TokenOrigin origin);
 

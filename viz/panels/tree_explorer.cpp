@@ -61,7 +61,10 @@ class TreeDrawing {
     for (std::size_t i = 0; i < snapshot_.nodes.size(); ++i) draw_edge(i, root);
     list_.AddCircleFilled(root, 0.4f * em_, ImGui::GetColorU32(ImGuiCol_Text));
     if (current_ != nullptr && current_->at == kRootNode) mark_current(root);
-    list_.AddText({root.x - 0.3f * em_, root.y - 1.6f * em_}, ImGui::GetColorU32(ImGuiCol_Text), "context");
+    // Below where its neighbour's label would stand in its way.
+    const bool is_wide = ImGui::CalcTextSize("context").x > text_width_;
+    list_.AddText({root.x - 0.3f * em_, root.y + (is_wide ? 0.5f : -1.6f) * em_}, ImGui::GetColorU32(ImGuiCol_Text),
+                  "context");
     for (std::size_t i = 0; i < snapshot_.nodes.size(); ++i) draw_node(i);
     ImPlot::PopPlotClipRect();
     if (hovered_) show_node(snapshot_.nodes[*hovered_], *hovered_, state_of(snapshot_, step_, *hovered_));
@@ -141,7 +144,7 @@ void draw_mask(Controls& controls, const TreeExplorerSnapshot& snapshot, bool re
   const auto size = static_cast<double>(rows);
   if (ImPlot::BeginPlot("ancestor mask##mask", size_px,
                         ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_Equal)) {
-    ImPlot::SetupAxes("attended to (0: context)", "row", ImPlotAxisFlags_NoGridLines,
+    ImPlot::SetupAxes("attends to (0: context)", "row", ImPlotAxisFlags_NoGridLines,
                       ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
     ImPlot::SetupAxesLimits(0.0, size, 0.0, size, refit ? ImPlotCond_Always : ImPlotCond_Once);
     ImDrawList& list = *ImPlot::GetPlotDrawList();
@@ -177,9 +180,9 @@ void draw_mask(Controls& controls, const TreeExplorerSnapshot& snapshot, bool re
 
 void draw_budgets(Controls& controls, const TreeExplorerSnapshot& snapshot, ImVec2 size) {
   ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, {0.04f, 0.08f});
-  if (ImPlot::BeginPlot("expected tokens of a step by node budget##budgets", size)) {
+  if (ImPlot::BeginPlot("expected tokens per step by node budget##budgets", size)) {
     ImPlot::SetupAxes("nodes verified", "tokens per target step", ImPlotAxisFlags_AutoFit, ImPlotAxisFlags_AutoFit);
-    ImPlot::SetupLegend(ImPlotLocation_NorthWest);
+    ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const BudgetCurve& curve = snapshot.curves[c];
       std::vector<double> x, y, error;
@@ -215,8 +218,9 @@ void draw_whole_number(Controls& controls, const char* label, std::int32_t& valu
 
 void draw_summary(const TreeExplorerSnapshot& snapshot) {
   ImGui::TextWrapped("%s: %d nodes", printable_line(snapshot.pair).c_str(), static_cast<int>(snapshot.nodes.size()));
-  ImGui::TextWrapped("Nodes that a draw passes: %.2f of the draft's (the sum of products of q), %.2f of the target's.",
-                     snapshot.expected_by_draft, snapshot.expected_by_target);
+  ImGui::TextWrapped(
+      "Expected accepted drafts: %.2f if drafts were right as often as the drafter thinks, %.2f by the target.",
+      snapshot.expected_by_draft, snapshot.expected_by_target);
   if (snapshot.comparison) {
     const ChainComparison& c = *snapshot.comparison;
     ImGui::Spacing();

@@ -1,5 +1,5 @@
 // Kernels of draftproof_kernels.h in plain floats on the host, each a direct reading of its definition: a library to
-// begin with. Put your own code into the five functions at the end, or leave one out, and run ./ci.sh.
+// begin with. Put your own code into the seven functions at the end, or leave one out, and run ./ci.sh.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,17 +13,22 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
+template <class Number>
+double total(const std::vector<Number>& masses) {
+  return std::accumulate(masses.begin(), masses.end(), 0.0);
+}
+
 // The first token, in order of id, at which the running sum of masses is above u times their total.
-std::int32_t draw_by_id(const std::vector<float>& masses, double u) {
-  double total = 0.0;
-  for (const float mass : masses) total += mass;
+template <class Number>
+std::int32_t draw_by_id(const std::vector<Number>& masses, double u) {
+  const double all = total(masses);
   double sum = 0.0;
   std::size_t last = 0;
   for (std::size_t i = 0; i < masses.size(); ++i) {
-    if (masses[i] == 0.0f) continue;
+    if (masses[i] == 0) continue;
     last = i;
     sum += masses[i];
-    if (sum > u * total) break;
+    if (sum > u * all) break;
   }
   return static_cast<std::int32_t>(last);
 }
@@ -105,6 +110,46 @@ std::vector<float> residual(const float* p, const float* q, std::int32_t draft, 
   return left;
 }
 
+// The child whose share of p the row's coin falls into, or -1; `left` loses the children's tokens.
+std::int32_t child_by_target(const draftproof_kernels_verify_tree_call& call, std::int32_t begin, std::int64_t row,
+                             const std::vector<std::int32_t>& children, std::vector<double>& left) {
+  const double coin = call.coins[row] * total(left);
+  double sum = 0.0;
+  std::int32_t chosen = -1;
+  for (const std::int32_t child : children) {
+    double& mass = left[static_cast<std::size_t>(call.draft_tokens[begin + child])];
+    sum += mass;
+    if (chosen < 0 && mass > 0.0 && coin < sum) chosen = child;
+    mass = 0.0;
+  }
+  return chosen;
+}
+
+// The first child that stands, or -1; `left` becomes p - q of those that do not. Both are held unnormalised.
+std::int32_t child_by_rejection(const draftproof_kernels_verify_tree_call& call, std::int32_t begin, std::int64_t b,
+                                std::int64_t row, const std::vector<std::int32_t>& children,
+                                std::vector<double>& left) {
+  const float* const q = call.draft_probs + row * call.row_stride;
+  if (children.empty()) return -1;
+  std::vector<double> undrafted(q, q + call.vocab_size);
+  double left_total = total(left), undrafted_total = total(undrafted);
+  for (const std::int32_t child : children) {
+    const auto token = static_cast<std::size_t>(call.draft_tokens[begin + child]);
+    if (undrafted_total <= 0.0 || undrafted[token] <= 0.0) continue;
+    const double scale = left_total / undrafted_total;
+    if (call.coins[begin + b + child + 1] * (scale * undrafted[token]) < left[token]) return child;
+    std::vector<double> rest(left.size());
+    for (std::size_t i = 0; i < left.size(); ++i) rest[i] = std::max(left[i] - scale * undrafted[i], 0.0);
+    undrafted[token] = 0.0;
+    undrafted_total = total(undrafted);
+    if (const double sum = total(rest); sum > 0.0) {
+      left = rest;
+      left_total = sum;
+    }
+  }
+  return -1;
+}
+
 }  // namespace
 
 void draftproof_kernels_describe(draftproof_kernels_description* description) {
@@ -147,6 +192,81 @@ int draftproof_kernels_verify_chain(const draftproof_kernels_verify_chain_call* 
                                         : std::vector<float>(p(), p() + call->vocab_size);  // the bonus row
     tokens[place] = draw_by_id(left, call->draws[b]);
     call->num_accepted[b] = place;
+  }
+  return 0;
+}
+
+int draftproof_kernels_verify_block(const draftproof_kernels_verify_block_call* call) {
+  for (std::int64_t b = 0; b < call->requests; ++b) {
+    const std::int32_t begin = call->cu_num_draft_tokens[b];
+    const std::int32_t draft_len = call->cu_num_draft_tokens[b + 1] - begin;
+    const auto p = [&](std::int32_t row) { return call->target_probs + (begin + b + row) * call->row_stride; };
+    // q of the draft at `row`, NULL draft_probs: 1 at the draft, 0 elsewhere.
+    const auto q = [&](std::int32_t row, std::int32_t token) -> double {
+      if (call->draft_probs != nullptr) return call->draft_probs[(begin + row) * call->row_stride + token];
+      return call->draft_tokens[begin + row] == token ? 1.0 : 0.0;
+    };
+    const auto residual = [&](std::int32_t row, double weight) {
+      std::vector<double> left(static_cast<std::size_t>(call->vocab_size));
+      for (std::int32_t i = 0; i < call->vocab_size; ++i)
+        left[static_cast<std::size_t>(i)] = std::max(weight * static_cast<double>(p(row)[i]) - q(row, i), 0.0);
+      return left;
+    };
+    std::int32_t accepted = 0;
+    double weight = 1.0, accepted_weight = 1.0;
+    for (std::int32_t row = 0; row < draft_len; ++row) {
+      const std::int32_t draft = call->draft_tokens[begin + row];
+      const double mass = weight * static_cast<double>(p(row)[draft]);
+      weight = mass <= 0.0 ? 0.0 : mass >= q(row, draft) ? 1.0 : mass / q(row, draft);
+      double threshold = weight;
+      if (row + 1 < draft_len) {
+        const double sum = total(residual(row + 1, weight));
+        threshold = sum + (1.0 - weight) > 0.0 ? sum / (sum + (1.0 - weight)) : 1.0;
+      }
+      if (call->coins[begin + row] >= threshold) continue;
+      accepted = row + 1;
+      accepted_weight = weight;
+    }
+    std::vector<double> left(p(accepted), p(accepted) + call->vocab_size);  // of the bonus row
+    if (accepted < draft_len)
+      if (const std::vector<double> rest = residual(accepted, accepted_weight); total(rest) > 0.0) left = rest;
+    std::int32_t* const tokens = call->tokens + b * (call->draft_len_max + 1);
+    std::fill_n(tokens, call->draft_len_max + 1, -1);
+    std::copy_n(call->draft_tokens + begin, accepted, tokens);
+    tokens[accepted] = draw_by_id(left, call->draws[b]);
+    call->num_accepted[b] = accepted;
+  }
+  return 0;
+}
+
+int draftproof_kernels_verify_tree(const draftproof_kernels_verify_tree_call* call) {
+  for (std::int64_t b = 0; b < call->requests; ++b) {
+    const std::int32_t begin = call->cu_num_draft_tokens[b];
+    const std::int32_t nodes = call->cu_num_draft_tokens[b + 1] - begin;
+    std::int32_t* const tokens = call->tokens + b * (call->draft_len_max + 1);
+    std::int32_t* const path = call->path + b * call->draft_len_max;
+    std::fill_n(tokens, call->draft_len_max + 1, -1);
+    std::fill_n(path, call->draft_len_max, -1);
+    std::int32_t accepted = 0;
+    for (std::int32_t node = -1;;) {
+      const std::int64_t row = begin + b + node + 1;
+      std::vector<std::int32_t> children;
+      for (std::int32_t i = node + 1; i < nodes; ++i)
+        if (call->parents[begin + i] == node) children.push_back(i);
+      const float* const p = call->target_probs + row * call->row_stride;
+      std::vector<double> left(p, p + call->vocab_size);  // of p, unnormalised
+      const std::int32_t child = call->rule == DRAFTPROOF_KERNELS_TARGET_ONLY
+                                     ? child_by_target(*call, begin, row, children, left)
+                                     : child_by_rejection(*call, begin, b, row, children, left);
+      if (child < 0) {
+        tokens[accepted] = draw_by_id(left, call->draws[b]);
+        break;
+      }
+      tokens[accepted] = call->draft_tokens[begin + child];
+      path[accepted++] = child;
+      node = child;
+    }
+    call->num_accepted[b] = accepted;
   }
   return 0;
 }

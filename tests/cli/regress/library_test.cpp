@@ -70,6 +70,12 @@ class FaultyKernels {
             "  if (planted(\"crash\") && call->vocab_size == 33) *static_cast<volatile int*>(nullptr) = 0;\n"
             "  if (planted(\"hang\") && call->vocab_size == 33) sleep(600);\n"
             "  if (planted(\"exit\") && call->vocab_size == 33) _exit(0);\n"
+            "  if (planted(\"files\") && call->vocab_size == 33)\n"
+            "    for (int file = 3; file < 1024; ++file)\n"
+            "      if (write(file, std::string(5000, '\\1').data(), 5000) < 0) continue;\n"
+            "  if (planted(\"endless\") && call->vocab_size == 33)\n"
+            "    for (int file = 3;; file = 3 + file % 60)\n"
+            "      if (write(file, std::string(5000, '\\1').data(), 5000) < 0) continue;\n"
             "  if (planted(\"code\")) return 77;\n"
             "  if (planted(\"unsupported\")) return DRAFTPROOF_KERNELS_UNSUPPORTED;\n");
     replace(text, ": u + call->scale[row] * (c - u);",
@@ -88,18 +94,50 @@ class FaultyKernels {
                 "  if (planted(\"version\")) description->version = 99;\n"
                 "  if (planted(\"device\")) description->memory = DRAFTPROOF_KERNELS_DEVICE;\n"
                 "  if (planted(\"abort\")) std::abort();\n");
+    for (const std::string call : {"verify_chain", "verify_block", "verify_tree"}) {
+      const std::string head =
+          "int draftproof_kernels_" + call + "(const draftproof_kernels_" + call + "_call* call) {\n";
+      replace(text, head, head + "  draw_own_numbers(*call, " + (call == "verify_tree" ? "1" : "0") + ");\n");
+    }
     replace(
-        text,
-        "  for (std::int64_t b = 0; b < call->requests; ++b) {\n    const std::int32_t begin = "
-        "call->cu_num_draft_tokens[b];\n    const std::int32_t draft_len",
-        "  if (planted(\"own\") || planted(\"steps\") || planted(\"recorded\") || planted(\"others\")) {\n"
-        "    for (std::int64_t b = 0; b < call->requests; ++b) {\n"
-        "      call->draws[b] = own_number(call->seeds[b], call->steps[b], 0);\n"
-        "      for (int i = call->cu_num_draft_tokens[b]; i < call->cu_num_draft_tokens[b + 1]; ++i)\n"
-        "        call->coins[i] = own_number(call->seeds[b], call->steps[b], 1 + i - call->cu_num_draft_tokens[b]);\n"
-        "    }\n  }\n"
-        "  for (std::int64_t b = 0; b < call->requests; ++b) {\n    const std::int32_t begin = "
-        "call->cu_num_draft_tokens[b];\n    const std::int32_t draft_len");
+        text, "}  // namespace\n\nvoid draftproof_kernels_describe",
+        "template <class Call>\nvoid draw_own_numbers(const Call& call, int root) {\n"
+        "  if (!planted(\"own\") && !planted(\"steps\") && !planted(\"recorded\") && !planted(\"others\")) return;\n"
+        "  for (std::int64_t b = 0; b < call.requests; ++b) {\n"
+        "    call.draws[b] = own_number(call.seeds[b], call.steps[b], 0);\n"
+        "    const std::int64_t first = call.cu_num_draft_tokens[b] + root * b;\n"
+        "    const std::int64_t last = call.cu_num_draft_tokens[b + 1] + root * (b + 1);\n"
+        "    for (std::int64_t i = first; i < last; ++i)\n"
+        "      call.coins[i] = own_number(call.seeds[b], call.steps[b], static_cast<unsigned>(1 + i - first));\n"
+        "  }\n}\n\n"
+        "// Kernels that take top_p alone, and its search in so many rounds.\n"
+        "bool refuses(const draftproof_kernels_rows& in) {\n"
+        "  const bool knows_top_p = planted(\"no top_p\") || planted(\"14 rounds\") || planted(\"70 rounds\");\n"
+        "  for (std::int64_t row = 0; row < in.rows && (knows_top_p || planted(\"no filters\")); ++row)\n"
+        "    if (in.top_k[row] > 0 || in.min_p[row] > 0 || (!knows_top_p && in.top_p[row] < 1)) return true;\n"
+        "  return false;\n}\n\n"
+        "}  // namespace\n\nvoid draftproof_kernels_describe");
+    for (const std::string call : {"filter", "sample"}) {
+      const std::string head =
+          "int draftproof_kernels_" + call + "(const draftproof_kernels_" + call + "_call* call) {\n";
+      replace(text, head, head + "  if (refuses(call->in)) return DRAFTPROOF_KERNELS_UNSUPPORTED;\n");
+    }
+    replace(text, "    if (top_k == 0 && top_p == 1.0f && min_p == 0.0f) return;\n",
+            "    if (planted(\"no top_p\")) top_p = 1.0f;\n"
+            "    if (top_k == 0 && top_p == 1.0f && min_p == 0.0f) return;\n"
+            "    if (planted(\"14 rounds\") || planted(\"70 rounds\")) {\n"
+            "      double low = 0.0, high = *std::max_element(p_.begin(), p_.end());\n"
+            "      for (int round = 0; round < (planted(\"14 rounds\") ? 14 : 70); ++round) {\n"
+            "        const double middle = 0.5 * (low + high);\n        double mass = 0.0;\n"
+            "        for (const float p : p_) mass += p >= middle ? p : 0.0;\n"
+            "        (mass >= static_cast<double>(top_p) ? low : high) = middle;\n      }\n"
+            "      for (std::size_t i = 0; i < p_.size(); ++i) if (p_[i] < low) logits_[i] = kMasked;\n"
+            "      return;\n    }\n");
+    replace(text, "const double mass = weight * static_cast<double>(p(row)[draft]);",
+            "const double mass = (planted(\"block\") ? 1.0 : weight) * static_cast<double>(p(row)[draft]);");
+    replace(text, "    undrafted[token] = 0.0;\n", "    if (!planted(\"rrsw\")) undrafted[token] = 0.0;\n");
+    replace(text, "    mass = 0.0;\n", "    if (!planted(\"target_only\")) mass = 0.0;\n");
+    replace(text, "      path[accepted++] = child;\n", "      path[accepted++] = planted(\"path\") ? 0 : child;\n");
     replace(text, "    tokens[place] = draw_by_id(left, call->draws[b]);\n",
             "    tokens[place] = draw_by_id(left, call->draws[b]);\n"
             "    if (planted(\"others\")) call->draws[b] = own_number(call->seeds[b], call->steps[b], 77);\n"
@@ -154,8 +192,10 @@ TEST_CASE("the skeleton of a library on the host is built by CMake alone, and pa
                   {std::string("DRAFTPROOF=") + DRAFTPROOF_PROGRAM});
   INFO(passed.out << passed.err);
   CHECK(passed.exit_code == 0);
-  for (const char* const call : {"filter", "sample", "verify_chain", "guidance", "tree_mask"})
+  for (const char* const call :
+       {"filter", "sample", "verify_chain", "verify_block", "verify_tree", "guidance", "tree_mask"})
     CHECK_THAT(passed.out, Contains(std::string("\n  ") + call + " "));
+  CHECK_THAT(passed.out, Contains("  verify_tree tested: rrsw (") && !Contains("NOT tested"));
   CHECK_THAT(passed.out, Contains("random numbers given, within replay"));
   CHECK_THAT(passed.out, !Contains("different:"));
   check_refused({"regress", "--skeleton", "cuda", folder}, {folder, "expected a new folder"});
@@ -182,6 +222,74 @@ TEST_CASE("a filter that keeps 3 % too much mass is found in the kept sets, and 
   const std::string& finding = findings.at("filter/every_filter/f32/V9000/B96");
   CHECK_THAT(finding, Contains("wrongly kept"));
   CHECK_THAT(finding, Contains("run it again: draftproof regress --library " + faulty_kernels().library()));
+}
+
+TEST_CASE(
+    "a filter that takes top_p alone is asked for it: one that ignores it, or searches in too few rounds, is found") {
+  const std::string filters = "filter/top_p_alone,filter/every_filter/f32/V33/,filter/plain/f32/V33/";
+  const std::string some = "top_k,min_p";
+  const ordered_json sound = faulty_kernels().run("70 rounds", filters, 0, {"--without", some});
+  CHECK(sound.at("parameters").at("filter") == ordered_json({{"top_k", 0}, {"top_p", 4}, {"min_p", 0}}));
+  CHECK(sound.at("untested").empty());
+  for (const char* const fault : {"no top_p", "14 rounds"}) {
+    const auto findings = findings_of(faulty_kernels().run(fault, filters, 1, {"--without", some}));
+    CHECK(findings.count("filter/top_p_alone/f32/V1000/B16") == 1);
+  }
+  const std::string samples = "sample/top_p_alone/f32/V1000,sample/plain/f32/V33/";
+  CHECK(faulty_kernels().run("70 rounds", samples, 0).at("equal") == 2);
+  CHECK(findings_of(faulty_kernels().run("no top_p", samples, 1)).size() == 1);
+}
+
+TEST_CASE("a parameter that no case tested is named, and the exit code is 4 unless it is said to be absent") {
+  const std::vector<std::string> all{"regress", "--library", faulty_kernels().library(), "--filter",
+                                     "filter/every_filter/f32/V33/,filter/tempered/bf16/V7/,filter/top_"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = all;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_draftproof(arguments, {"FAULT=no filters"});
+  };
+  const ProgramResult silent = run({});
+  CHECK(silent.exit_code == 4);
+  CHECK_THAT(silent.out, Contains("filter tested: temperature (1). NOT tested: ") && Contains("top_k") &&
+                             Contains("top_p") && Contains("min_p"));
+  const ProgramResult said = run({"--without", "top_k,top_p,min_p"});
+  CHECK(said.exit_code == 0);
+  CHECK_THAT(said.out, !Contains("NOT tested"));
+  CHECK(run({"--without", "top_k,min_p"}).exit_code == 4);
+  check_refused({"regress", "--library", faulty_kernels().library(), "--without", "top_q"},
+                {"--without: 'top_q' is no parameter", "did you mean 'top_k'?"});
+  check_refused({"regress", "--without", "top_k"}, {"--without: has no use without --library"});
+}
+
+TEST_CASE("faults of block and tree verification are found decision by decision, and by their distribution") {
+  const std::string blocks = "verify_block/ragged/probabilities_f32/probabilities_f32/V7/,verify_block/seeds/prob";
+  const std::string trees =
+      "verify_tree/padded/probabilities/rrsw_probabilities/f32/V33/,"
+      "verify_tree/padded/probabilities/target_only/f32/V7/";
+  for (const char* const within : {"replay", "distribution"}) {
+    const std::vector<std::string> draws{"--within", within};
+    CHECK(faulty_kernels().run("", blocks, 0, draws).at("equal") >= 2);
+    CHECK(faulty_kernels().run("", trees, 0, draws).at("equal") == 2);
+    CHECK_FALSE(findings_of(faulty_kernels().run("block", blocks, 1, draws)).empty());
+    for (const char* const fault : {"rrsw", "target_only"})
+      CHECK(findings_of(faulty_kernels().run(fault, trees, 1, draws)).size() == 1);
+    CHECK_THAT(findings_of(faulty_kernels().run("path", trees, 1, draws)).begin()->second, Contains("path["));
+  }
+  CHECK(faulty_kernels().run("own", trees + "," + blocks, 0).at("within") == "distribution");
+  CHECK(faulty_kernels().run("recorded", trees + "," + blocks, 0).at("within") == "replay");
+}
+
+TEST_CASE("results are written as JUnit XML too, a test case each") {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("junit.xml");
+  faulty_kernels().run("code", "guidance/padded/f32/V33/", 1, {"--junit", file});
+  const std::string xml = read_whole_file(file);
+  CHECK_THAT(xml, Contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\"") &&
+                      Contains("<testcase classname=\"guidance\" name=\"guidance/padded/f32/V33/B5\"") &&
+                      Contains("<failure message=\"guidance: the call returned 77"));
+  const ProgramResult own = run_draftproof({"regress", "--filter", "tree_mask/chain", "--junit", file});
+  CHECK(own.exit_code == 0);
+  CHECK_THAT(read_whole_file(file), Contains("classname=\"tree_mask\"") && !Contains("<failure"));
 }
 
 TEST_CASE("faults of chain verification are found decision by decision with given numbers, and by their distribution") {
@@ -238,6 +346,8 @@ TEST_CASE("a library that crashes, hangs or ends the process loses the case that
   };
   CHECK_THAT(lost("crash"), Contains("it was ended by signal 11"));
   CHECK_THAT(lost("exit"), Contains("it ended the process with exit code 0"));
+  for (const char* const fault : {"files", "endless"})
+    CHECK_THAT(lost(fault, {"--case-seconds", "20"}), Contains("it wrote into a file descriptor"));
   CHECK_THAT(lost("hang", {"--case-seconds", "2"}), Contains("it did not end within 2 s"));
   const auto failed = findings_of(faulty_kernels().run("code", some, 1));
   CHECK(failed.size() == 3);
@@ -269,10 +379,10 @@ TEST_CASE("a library that draws by draftproof's addresses is equal bit for bit, 
       json_of({"regress", "--library", library, "--filter", "/V33/,/V4097/,sample/everything"}, 0);
   CHECK(document.at("within") == "bits");
   CHECK(document.at("alpha").is_null());
-  CHECK(document.at("library").at("calls") == ordered_json({"sample", "verify_chain"}));
+  CHECK(document.at("library").at("calls") == ordered_json({"sample", "verify_chain", "verify_block", "verify_tree"}));
   CHECK(document.at("library").at("not_exported") == ordered_json({"filter", "guidance", "tree_mask"}));
   CHECK(document.at("left_out") > 0);  // sample/everything has penalties
-  CHECK(document.at("equal") > 20);
+  CHECK(document.at("equal") > 40);
   // The skeleton's numbers are others.
   const auto findings =
       findings_of(faulty_kernels().run("", "sample/plain/f32/V33/,guidance/padded/f32/V33/", 1, {"--within", "bits"}));

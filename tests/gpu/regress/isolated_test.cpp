@@ -79,3 +79,42 @@ TEST_CASE("after an item that may have damaged the process the next one gets ano
   CHECK(found.answers.at(0) == found.answers.at(1));
   CHECK(found.answers.at(1) != found.answers.at(2));
 }
+
+TEST_CASE("an item that writes to every open file, without end or before it is done, or closes all, alters no result") {
+  const auto write_to_all = [](int times) {
+    const std::string noise(4096, '\x01');  // as a length it would be of 2^56 bytes
+    for (int round = 0; times < 0 || round < times; ++round)
+      for (int file = 3; file < 64; ++file)
+        if (write(file, noise.data(), noise.size()) < 0) continue;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome found = outcome_of(6, 2.0, [&](std::size_t i) -> IsolatedResult {
+    if (i == 1) write_to_all(1);
+    if (i == 2) write_to_all(-1);
+    if (i == 4)
+      for (int file = 3; file < 64; ++file) close(file);
+    return {"answer " + std::to_string(i), false};
+  });
+  CHECK(found.answers ==
+        std::map<std::size_t, std::string>{{0, "answer 0"}, {3, "answer 3"}, {4, "answer 4"}, {5, "answer 5"}});
+  const std::string foreign = "it wrote into a file descriptor that it had not opened";
+  CHECK(found.lost == std::map<std::size_t, std::string>{{1, foreign}, {2, foreign}});
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+}
+
+TEST_CASE("a child of an item that stays behind with our files keeps nobody waiting") {
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome found = outcome_of(2, 20.0, [](std::size_t i) -> IsolatedResult {
+    if (i == 0) {
+      if (fork() == 0) {
+        sleep(5);
+        _exit(0);
+      }
+      _exit(7);
+    }
+    return {"answer", false};
+  });
+  CHECK(found.lost == std::map<std::size_t, std::string>{{0, "it ended the process with exit code 7"}});
+  CHECK(found.answers.size() == 1);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(4));
+}

@@ -50,8 +50,8 @@ TEST_CASE("rows and requests that the reference refuses are left out, and the ot
   // Requests 0, 1 and 2 have a draft outside of the vocabulary; 3 has none.
   const auto chain = inputs_named("verify_chain/bad_ids/probabilities_f32/probabilities_f32/V33/B4");
   REQUIRE(chain);
-  CHECK(std::get<ChainInputs>(*chain).requests() == 1);
-  CHECK(std::get<ChainInputs>(*chain).drafts() == 0);
+  CHECK(std::get<DraftInputs>(*chain).requests() == 1);
+  CHECK(std::get<DraftInputs>(*chain).drafts() == 0);
   const auto trees = inputs_named("tree_mask/bad_parents/n40/B5");
   REQUIRE(trees);
   CHECK(std::get<TreeInputs>(*trees).requests() == 1);

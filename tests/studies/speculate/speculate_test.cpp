@@ -136,6 +136,18 @@ TEST_CASE("every lesson on an n-gram model is what draftproof generate prints fo
   }
 }
 
+TEST_CASE("the first lesson of the toy copies its prompt many tokens a step, and the others keep the licence texts") {
+  const std::vector<SpeculatePreset> presets = speculate_presets(kToyModel);
+  const SpeculatePreset& copying = presets.front();
+  const SpeculateSnapshot snapshot = checked_snapshot(copying.settings);
+  const std::string text = text_in_json(snapshot.speculation);
+  CHECK(text.size() == static_cast<std::size_t>(copying.settings.max_tokens));
+  CHECK_THAT(copying.settings.prompt, Contains("Mix" + text));  // all of it stands in the prompt
+  CHECK(document_of(snapshot).at("tokens_per_step").get<double>() > 6.0);
+  CHECK(presets[1].settings.model == kToyModel);
+  CHECK(speculate_presets(copying.settings.model)[1].settings == presets[1].settings);
+}
+
 TEST_CASE("the comparison with draftproof generate finds settings that are not those of the command line") {
   const NgramCorpus corpus;
   const SpeculateSettings settings = corpus.settings();

@@ -1,14 +1,15 @@
 // Pictures of the dashboard as the program writes them, on whatever display there is.
-#include <png.h>
-
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
+#include "viz/app/png_picture.hpp"
 #include "viz/app/recording.hpp"
 #include "viz/panels/all_panels.hpp"
 
@@ -29,27 +30,11 @@ testing::ProgramResult run_dash(std::vector<std::string> arguments) {
   return testing::run_draftproof(arguments, {std::string("ASAN_OPTIONS=detect_leaks=0:") + (options ? options : "")});
 }
 
-struct Pixels {
-  int width = 0, height = 0;
-  std::vector<std::uint8_t> rgb;
-
-  std::size_t num_colours() const {
-    std::set<std::uint32_t> colours;
-    for (std::size_t i = 0; i + 2 < rgb.size(); i += 3)
-      colours.insert(std::uint32_t{rgb[i]} << 16 | std::uint32_t{rgb[i + 1]} << 8 | rgb[i + 2]);
-    return colours.size();
-  }
-};
-
-Pixels read_png(const std::string& path) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  REQUIRE(png_image_begin_read_from_file(&image, path.c_str()) != 0);
-  image.format = PNG_FORMAT_RGB;
-  Pixels pixels{static_cast<int>(image.width), static_cast<int>(image.height), {}};
-  pixels.rgb.resize(PNG_IMAGE_SIZE(image));
-  REQUIRE(png_image_finish_read(&image, nullptr, pixels.rgb.data(), 0, nullptr) != 0);
-  return pixels;
+std::size_t num_colours(const Picture& picture) {
+  std::set<std::uint32_t> colours;
+  for (std::size_t i = 0; i + 2 < picture.rgb.size(); i += 3)
+    colours.insert(std::uint32_t{picture.rgb[i]} << 16 | std::uint32_t{picture.rgb[i + 1]} << 8 | picture.rgb[i + 2]);
+  return colours.size();
 }
 
 TEST_CASE("a picture of every panel has the size that was asked for, and something in it") {
@@ -65,10 +50,10 @@ TEST_CASE("a picture of every panel has the size that was asked for, and somethi
     const auto run = run_dash({"--panel", name, "--screenshot", path, "--size", "1280x800"});
     INFO(run.err);
     REQUIRE(run.exit_code == 0);
-    const Pixels pixels = read_png(path);
-    CHECK(pixels.width == 1280);
-    CHECK(pixels.height == 800);
-    CHECK(pixels.num_colours() > 50);  // letters are smoothed: a window with text has hundreds
+    const Picture picture = read_png(path);
+    CHECK(picture.width_px == 1280);
+    CHECK(picture.height_px == 800);
+    CHECK(num_colours(picture) > 50);  // letters are smoothed: a window with text has hundreds
     ++drawn;
   }
   CHECK(drawn == (testing::kSanitized ? 1 : std::ssize(all_panels())));
@@ -85,9 +70,39 @@ TEST_CASE("a picture of the whole dashboard is drawn at twice the size of text, 
   const auto run = run_dash({"--screenshot", path, "--size", "2560x1600", "--scale", "2", "--theme", "light"});
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
-  const Pixels pixels = read_png(path);
-  CHECK(pixels.width == 2560);
-  CHECK(pixels.num_colours() > 50);
+  const Picture picture = read_png(path);
+  CHECK(picture.width_px == 2560);
+  CHECK(num_colours(picture) > 50);
+}
+
+TEST_CASE("two pictures look alike with other digits in them, and not with a curve elsewhere or another size") {
+  const Picture grey{320, 200, std::vector<std::uint8_t>(3 * 320 * 200, 128)};
+  Picture digits = grey;
+  for (std::size_t i = 0; i < 60; ++i) digits.rgb[3 * (320 * 10 + i)] = 255;  // a line of a few letters
+  CHECK(look_alike(grey, digits));
+  Picture curve = grey;
+  for (std::size_t y = 0; y < 200; ++y)
+    for (std::size_t x = 96; x < 104; ++x) curve.rgb[3 * (320 * y + x)] = 255;
+  CHECK_FALSE(look_alike(grey, curve));
+  CHECK_FALSE(look_alike(grey, {200, 320, grey.rgb}));
+}
+
+TEST_CASE("the pictures of the documentation look as their panels do now, and one that does not is named") {
+  if (testing::kSanitized || !display_is_here()) return;
+  const auto run = run_dash({"--compare-pictures", DRAFTPROOF_SOURCE_DIR "/docs/dash"});
+  INFO(run.err << run.out << "draftproof dash --pictures docs/dash makes them again");
+  CHECK(run.exit_code == 0);
+  const testing::TemporaryFolder folder;
+  for (const auto& panel : all_panels()) {
+    const std::string name = std::string(panel->info().name) + ".png";
+    std::filesystem::copy_file(std::filesystem::path(DRAFTPROOF_SOURCE_DIR "/docs/dash") / name, folder.file(name));
+  }
+  Picture other = read_png(folder.file("serving_timeline.png"));
+  std::fill(other.rgb.begin() + 3 * 1600 * 450, other.rgb.begin() + 3 * 1600 * 480, std::uint8_t{200});
+  write_png(folder.file("serving_timeline.png"), other);
+  const auto found = run_dash({"--compare-pictures", folder.path()});
+  CHECK(found.exit_code == 1);
+  CHECK_THAT(found.out, Catch::Contains("out of date: ") && Catch::Contains("serving_timeline.png"));
 }
 
 TEST_CASE("a file that cannot be shown is refused by name, and no picture is written") {

@@ -9,6 +9,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/viz/driver.hpp"
+#include "tests/viz/looks.hpp"
 #include "viz/panels/acceptance_decay.hpp"
 
 namespace draftproof::testing {
@@ -47,6 +48,13 @@ TEST_CASE("what opens is the first lesson, shown to its end") {
   CHECK(driver.panel().view().speculation_steps == driver.num_steps());
   CHECK(driver.panel().view().plain_steps == driver.shown().plain.steps.size());
   CHECK(driver.panel().state().error.empty());
+}
+
+TEST_CASE("with a toy target tokens a step stand in large letters, and no speedup by a clock that says nothing") {
+  const SpeculateDriver driver;
+  const Looks looks = looks_of_frame([&] { driver->frame(); });
+  CHECK_THAT(looks.text, Contains(" tokens a step") && Contains("its times mean nothing"));
+  CHECK_THAT(looks.text, !Contains("times as fast") && !Contains("tokens/s"));
 }
 
 TEST_CASE("every lesson can be chosen, and its settings are run") {

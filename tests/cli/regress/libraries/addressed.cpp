@@ -9,6 +9,28 @@ namespace {
 
 const draftproof_settings kReference{DRAFTPROOF_REFERENCE, nullptr, 0, 0, 0};
 
+// What the calls of verification have in common, put into the arguments of libdraftproof.
+template <class Call, class Verify>
+int verify(const Call& call, draftproof_verify_arguments a, Verify function) {
+  const std::vector<std::int64_t> offsets(call.cu_num_draft_tokens, call.cu_num_draft_tokens + call.requests + 1);
+  std::vector<std::int32_t> status(static_cast<std::size_t>(call.requests));
+  a.requests = call.requests;
+  a.draft_tokens_total = call.draft_tokens_total;
+  a.draft_len_max = call.draft_len_max;
+  a.vocab_size = call.vocab_size;
+  a.draft_tokens = call.draft_tokens;
+  a.cu_num_draft_tokens = offsets.data();
+  a.target_kind = DRAFTPROOF_PROBABILITIES;
+  a.target = {call.target_probs, call.row_stride, DRAFTPROOF_F32};
+  a.proposal_kind = call.draft_probs == nullptr ? DRAFTPROOF_ONE_HOT : DRAFTPROOF_PROBABILITIES;
+  if (call.draft_probs != nullptr) a.proposal = {call.draft_probs, call.row_stride, DRAFTPROOF_F32};
+  a.randomness = {call.seeds, call.steps};
+  a.num_accepted = call.num_accepted;
+  a.tokens = call.tokens;
+  a.status = status.data();
+  return function(&a, &kReference);
+}
+
 }  // namespace
 
 void draftproof_kernels_describe(draftproof_kernels_description* description) {
@@ -34,22 +56,17 @@ int draftproof_kernels_sample(const draftproof_kernels_sample_call* call) {
 }
 
 int draftproof_kernels_verify_chain(const draftproof_kernels_verify_chain_call* call) {
-  const std::vector<std::int64_t> offsets(call->cu_num_draft_tokens, call->cu_num_draft_tokens + call->requests + 1);
-  std::vector<std::int32_t> status(static_cast<std::size_t>(call->requests));
+  return verify(*call, {}, draftproof_verify_chain);
+}
+
+int draftproof_kernels_verify_block(const draftproof_kernels_verify_block_call* call) {
+  return verify(*call, {}, draftproof_verify_block);
+}
+
+int draftproof_kernels_verify_tree(const draftproof_kernels_verify_tree_call* call) {
   draftproof_verify_arguments a{};
-  a.requests = call->requests;
-  a.draft_tokens_total = call->draft_tokens_total;
-  a.draft_len_max = call->draft_len_max;
-  a.vocab_size = call->vocab_size;
-  a.draft_tokens = call->draft_tokens;
-  a.cu_num_draft_tokens = offsets.data();
-  a.target_kind = DRAFTPROOF_PROBABILITIES;
-  a.target = {call->target_probs, call->row_stride, DRAFTPROOF_F32};
-  a.proposal_kind = call->draft_probs == nullptr ? DRAFTPROOF_ONE_HOT : DRAFTPROOF_PROBABILITIES;
-  if (call->draft_probs != nullptr) a.proposal = {call->draft_probs, call->row_stride, DRAFTPROOF_F32};
-  a.randomness = {call->seeds, call->steps};
-  a.num_accepted = call->num_accepted;
-  a.tokens = call->tokens;
-  a.status = status.data();
-  return draftproof_verify_chain(&a, &kReference);
+  a.parents = call->parents;
+  a.tree_rule = call->rule == DRAFTPROOF_KERNELS_RRSW ? DRAFTPROOF_RRSW : DRAFTPROOF_TARGET_ONLY;
+  a.path = call->path;
+  return verify(*call, a, draftproof_verify_tree);
 }
