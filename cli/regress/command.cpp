@@ -58,7 +58,8 @@ std::vector<std::string> checked_parameters(const std::string& text) {
   static const std::vector<std::string> kKnown = {"temperature",    "top_k", "top_p",       "min_p", "draft_probs",
                                                   "no_draft_probs", "rrsw",  "target_only", "scale", "parents"};
   std::vector<std::string> names;
-  for (const std::string_view name : split(checked_parts("--without", text), ',')) {
+  const std::string parts = checked_parts("--without", text);
+  for (const std::string_view name : split(parts, ',')) {
     names.emplace_back(name);
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
       throw usage_error("--without", in_quotes(names.back()) + " is no parameter; expected some of " +

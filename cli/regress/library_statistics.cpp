@@ -137,7 +137,14 @@ class Statistics {
     }
     if (options_.replays)
       if (const std::string wrong = what_is_wrong("uniforms", uniforms); !wrong.empty()) return {wrong, {}};
-    return options_.replays ? audit_replayed(in, rows, drawn, tokens, uniforms) : audit_drawn(in, rows, drawn, tokens);
+    LibraryJudgement judgement =
+        options_.replays ? audit_replayed(in, rows, drawn, tokens, uniforms) : audit_drawn(in, rows, drawn, tokens);
+    RowInputs drawn_from;
+    drawn_from.vocab_size = in.vocab_size;
+    drawn_from.row_stride = in.row_stride;
+    for (const std::int64_t row : rows) drawn_from.add(in, row, 0, 0);
+    judgement.parameters = regress::parameters_set(drawn_from);
+    return judgement;
   }
 
   LibraryJudgement verify(const KernelLibrary& library, const std::string& call, const DraftInputs& given) const {

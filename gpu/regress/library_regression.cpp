@@ -45,9 +45,11 @@ Json run_one(const KernelLibrary& library, const LibraryCase& one, const Library
   if (!inputs) return nullptr;
   CaseResult result;
   result.name = one.name;
+  std::vector<std::string> parameters = parameters_set(*inputs);
   try {
     LibraryJudgement judgement = judge(library, one, *inputs);
     if (!judgement.judged) return nullptr;
+    if (judgement.parameters) parameters = std::move(*judgement.parameters);
     if (!judgement.finding.empty()) result.verdict = Verdict::different;
     result.finding = std::move(judgement.finding);
     result.difference = std::move(judgement.difference);
@@ -62,7 +64,7 @@ Json run_one(const KernelLibrary& library, const LibraryCase& one, const Library
   if (result.verdict == Verdict::different) result.finding += again + one.name;
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   Json row = regress::to_json(result);
-  row["parameters"] = parameters_set(*inputs);
+  row["parameters"] = parameters;
   return row;
 }
 

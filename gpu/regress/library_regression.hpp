@@ -37,6 +37,7 @@ struct LibraryJudgement {
   std::string finding = {};
   std::optional<Difference> difference = {};
   bool judged = true;  // false: there is nothing in the case that this judge could look at
+  std::optional<std::vector<std::string>> parameters = {};  // of what it looked at, where that is not the whole case
 };
 using LibraryJudge = std::function<LibraryJudgement(const KernelLibrary&, const LibraryCase&, const LibraryInputs&)>;
 

@@ -58,8 +58,9 @@ void add_character(std::vector<TextRun>& runs, const PlacedCharacter& c, const I
     TextRun& run = runs.back();
     const float gap = c.upright ? run.pen.y - c.pen.y : c.pen.x - run.pen.x;
     const float off = c.upright ? run.pen.x - c.pen.x : run.pen.y - c.pen.y;
-    if (run.is_cut == !c.is_whole && run.upright == c.upright && run.colour == c.colour && run.size_px == c.size_px &&
-        std::abs(off) < 0.1f && gap > -0.3f * c.size_px && gap < 0.6f * c.size_px) {
+    if (run.is_cut == !c.is_whole && run.upright == c.upright && run.colour == c.colour &&
+        std::abs(run.size_px - c.size_px) < 0.1f && std::abs(off) < 0.1f && gap > -0.3f * c.size_px &&
+        gap < 0.6f * c.size_px) {
       run.text += (gap > 0.1f * c.size_px ? " " : "") + text;
       run.box.Add(box);
       run.pen = next;

@@ -147,15 +147,17 @@ void plot_roofline(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   LogExtent intensities, shares;
   for (const double x : {1.0, 8.0 * ridge}) intensities.add(x);
   for (const double y : {1.0 / ridge, 1.0}) shares.add(y);
-  for (const SpeedupCurve& curve : snapshot.curves) {
+  const auto add = [&](const SpeedupCurve& curve) {
     intensities.add(curve.intensity);
     shares.add(curve.share_of_peak);
-  }
+  };
+  add(plain);
+  for (const SpeedupCurve& curve : snapshot.curves) add(curve);
   const double last = intensities.most;
   ImPlot::SetupAxes("operations per byte, about B (K + 1)", "share of peak");
   setup_log_axis(ImAxis_X1, intensities);
   setup_log_axis(ImAxis_Y1, shares);
-  ImPlot::SetupLegend(ImPlotLocation_SouthEast);
+  ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
   const std::array roof_x{1.0, ridge, last};
   const std::array roof_y{1.0 / ridge, 1.0, 1.0};
   ImPlotSpec roof = line_of(palette::kGrey, 2.5f);
