@@ -39,14 +39,16 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
       "drafter, acceptance, load and time of a step are taken from it where no option says them");
   options.text("--model", a.model, "Target: a preset's name, a TOML preset, a config.json or its folder", "MODEL");
   options.text("--gpu", a.gpu, "GPU: a preset's name or a TOML preset", "GPU");
-  options.text("--drafter", a.drafter, "EAGLE-3, Medusa, MTP, n-gram, ... or a draft model", "DRAFTER");
+  options.text("--drafter", a.drafter,
+               "EAGLE-3, Medusa, MTP, n-gram, ..., a draft model, or the config.json of a head or its folder",
+               "DRAFTER");
   options.text("--engine", a.engine, "Engine: a preset's name or a profile written by calibrate", "ENGINE");
   options.integer("--tp", a.tp, {1, 1024}, "GPUs that share every layer; as many as the weights need, if not given");
   options.integer("--dp", a.dp, {1, 1024}, "Groups of them that share the requests");
   options.integer("--pp", a.pp, {1, 1024}, "Stages of them that share the layers");
   options.flag("--expert-parallel", a.expert_parallel, "Experts lie over the GPUs of all groups, each one once");
   options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\"; the model's own");
-  options.text("--draft-precision", a.draft_precision, "The drafter's; 16 bits");
+  options.text("--draft-precision", a.draft_precision, "The drafter's; its own, of a head 16 bits");
   options.file(
       "--metrics", a.metrics,
       "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "

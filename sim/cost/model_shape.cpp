@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -54,7 +53,7 @@ class FormatSum {
   std::map<std::string, Share> shares_;
 };
 
-using Leaves = std::initializer_list<const char*>;
+using Leaves = std::vector<const char*>;
 
 Precision precision_of_blocks(const Quantization& quantisation, const std::vector<Block>& blocks,
                               const Experts& experts, bool dense_beside) {
@@ -63,10 +62,10 @@ Precision precision_of_blocks(const Quantization& quantisation, const std::vecto
     const Block& block = blocks[i];
     const std::string layer = "layers." + std::to_string(i) + ".";
     // What families call the same matrix: the first that the file says something of.
-    const auto format = [&](Leaves leaves) {
+    const auto format = [&](const Leaves& leaves) {
       for (const char* const leaf : leaves)
         if (const WeightFormat* const said = quantisation.said(layer + leaf)) return *said;
-      return quantisation.of(layer + *leaves.begin());
+      return quantisation.of(layer + leaves.front());
     };
     const bool attends = block.mixer == Mixer::full || block.mixer == Mixer::sliding || block.mixer == Mixer::chunked;
     const Leaves in =

@@ -319,7 +319,7 @@ double least_tp(const RooflineSetup& setup) {
 
 Precision precision_of(const std::string& text, const ModelShape& model) {
   const Precision said = precision_of(text);
-  if (!said.weights.empty()) return said;
+  if (said.weight_bytes != 2.0) return said;
   Precision own = model.precision;
   own.kv_bytes = std::min(own.kv_bytes, said.kv_bytes);
   return own;

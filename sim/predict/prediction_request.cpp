@@ -1,12 +1,14 @@
 #include "sim/predict/prediction_request.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "base/json_values.hpp"
 #include "base/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
+#include "sim/cost/quantization.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/server_setup.hpp"
 #include "sim/import/text_lines.hpp"
@@ -31,8 +33,10 @@ std::string take_from_log(PredictionRequest& request) {
     value = of_log;
     found += (found.empty() ? "" : ", ") + words;
   };
+  std::error_code ignored;
+  const bool has_config = std::filesystem::exists(request.model, ignored);  // it says what the log leaves open
   take(request.model, usual.model, server.model, server.model);
-  if (request.precision.empty() && server.precision_error) throw *server.precision_error;
+  if (request.precision.empty() && server.precision_error && !has_config) throw *server.precision_error;
   take(request.precision, usual.precision, server.precision, server.precision);
   if (server.tp)
     take(request.tp, usual.tp, server.tp, std::to_string(*server.tp) + (*server.tp == 1 ? " GPU" : " GPUs"));
@@ -64,14 +68,25 @@ std::string take_from_log(PredictionRequest& request) {
   return found.empty() ? "Nothing that is needed stands in " + name + "." : "From " + name + ": " + found + ".";
 }
 
+// What is asked for, else the model's own, of which a name says nothing: one with the word of another precision is
+// asked about.
+Precision precision_of_request(const PredictionRequest& request, const ModelShape& model) {
+  if (!request.precision.empty()) return stated_precision(request.precision, "--precision", model.precision);
+  std::error_code ignored;
+  const auto named = std::filesystem::exists(request.model, ignored) ? std::nullopt : format_in(request.model);
+  if (named && named->name != model.precision.weights && named->name != model.precision.experts)
+    throw usage_error("--precision", "is missing; " + in_quotes(request.model) + " may be a checkpoint of " +
+                                         named->name + ", but a name decides nothing: expected --precision, or " +
+                                         "--model with its config.json");
+  return model.precision;
+}
+
 RooflineSetup setup_of(const PredictionRequest& request) {
   RooflineSetup setup;
   setup.model = find_model(request.model);
   setup.gpu = find_gpu(request.gpu);
   setup.engine = find_engine(request.engine);
-  setup.precision = request.precision.empty()
-                        ? setup.model.precision
-                        : stated_precision(request.precision, "--precision", setup.model.precision);
+  setup.precision = precision_of_request(request, setup.model);
   setup.drafter = find_drafter(request.drafter, setup.model);
   setup.draft_precision = request.draft_precision.empty()
                               ? setup.drafter->shape.precision

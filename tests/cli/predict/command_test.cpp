@@ -37,6 +37,37 @@ TEST_CASE("notes of a batch speak of what one group of GPUs has") {
   CHECK_THAT(printed("4"), !Catch::Contains("captured graphs"));
 }
 
+TEST_CASE("A config.json decides precision and memory, the words of its folder nothing") {
+  const TemporaryFolder folder;
+  const auto document_of = [&](const std::string& name, const std::string& config,
+                               const std::vector<std::string>& more = {}) {
+    std::filesystem::create_directories(folder.file(name));
+    write_whole_file(folder.file(name) + "/config.json", config);
+    std::vector<std::string> arguments{"predict", "--model", folder.file(name), "--gpu", "H200", "--drafter", "n-gram"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json_of(arguments);
+  };
+  const std::string llama = R"("hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+      "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256)";
+  CHECK(document_of("Llama-FP8-awq", "{" + llama + R"(, "time_step_limit": [0.0, Infinity]})").at("precision") ==
+        "16-bit weights");
+  const std::string quantised = R"(, "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}})";
+  CHECK(document_of("plain-bf16", "{" + llama + quantised).at("precision") == "4-bit weights");
+  CHECK(document_of("kv", "{" + llama + quantised, {"--precision", "KV fp8"}).at("precision") ==
+        "4-bit weights, 8-bit KV");
+  // Gemma-4-31B: 61.4 GB of weights, 50 layers of 1,024 tokens and 10 of all, 3.52 GB a request of 32,768; 18 fit into
+  // nine tenths of 141 GB.
+  const ordered_json windows = document_of("gemma", R"({"model_type": "gemma4_text", "hidden_size": 5376,
+      "num_hidden_layers": 60, "num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 256,
+      "global_head_dim": 512, "num_global_key_value_heads": 4, "attention_k_eq_v": true, "vocab_size": 262144,
+      "intermediate_size": 21504, "sliding_window": 1024})",
+                                           {"--context", "32768", "--batch", "1,32"});
+  CHECK_THAT(windows.dump(), Catch::Contains("the memory holds 18 requests"));
+  // A preset's name with the word of another precision is asked about.
+  CHECK_THAT(run_draftproof({"predict", "--model", "Llama-3.1-8B-FP8", "--gpu", "H200", "--drafter", "n-gram"}).err,
+             Catch::Contains("--precision: is missing; 'Llama-3.1-8B-FP8' may be a checkpoint of fp8"));
+}
+
 TEST_CASE("predict answers with rows, the best of each batch, a break-even and one sentence") {
   const TemporaryFolder folder;
   const std::string log = folder.path() + "/server.log";
