@@ -264,7 +264,7 @@ TEST_CASE("a study is checked before its first run, and begun with a file that p
     CHECK(run.exit_code == 2);
     for (const std::string& word : words) CHECK_THAT(run.err, Catch::Contains(word));
   };
-  refused("--instances 5", "--instnaces 5", {"first.toml:5: run[0].name", "--instnaces"});
+  refused("--instances 2", "--instnaces 2", {"first.toml:5: run[0].name", "--instnaces"});
   refused("command = \"prove", "command = \"porve", {"'porve' is not a subcommand", "did you mean 'prove'?"});
   CHECK_FALSE(fs::exists(folder.file("new/runs/k1.json")));  // before the first run
   refused("quantity = \"mean_accepted\"", "quantity = \"accepted\"",
