@@ -174,6 +174,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
     throw usage_error("--text", "has no use without --target, whose tokens it is cut into");
   if (is_head(path)) return run_head(arguments, context, path);
   if (!arguments.target.empty()) throw usage_error("--target", "is given with a model; expected a drafting head");
+  const std::optional<std::time_t> now = now_of(arguments);
   const ModelFiles files = open_model_files(path);
   const TensorSizes sizes = sizes_of(files.weights.tensors());
   std::vector<Token> ids;
@@ -182,8 +183,8 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   if (!arguments.messages.empty()) {
     if (arguments.encode) throw usage_error("--messages", "is given beside --encode; expected one of them");
     const std::vector<ChatMessage> messages = read_messages(arguments.messages);
-    prompt = files.chat(now_of(arguments)).render(messages);
-    ids = files.chat(now_of(arguments)).encode(*files.tokenizer, messages);
+    prompt = files.chat(now).render(messages);
+    ids = files.chat(now).encode(*files.tokenizer, messages);
   }
   if (!arguments.json) {
     print_text(files, sizes, arguments, std::cout);

@@ -11,7 +11,7 @@
 #include "base/printable.hpp"
 #include "engine/grammar/compile_grammar.hpp"
 #include "engine/grammar/gbnf.hpp"
-#include "engine/grammar/json_schema_check.hpp"
+#include "engine/grammar/json_schema.hpp"
 #include "engine/grammar/probe.hpp"
 
 namespace draftproof {
@@ -51,13 +51,44 @@ void LogMessageImpl(const std::string&, int, int level, const std::string& messa
 namespace draftproof {
 namespace {
 
+// What the library lets pass: halves of surrogate pairs, which are no UTF-8, and control characters in strings of JSON
+// whose length is limited. Tokens that hold them are left out; a tab between the parts of a document with them.
+struct TokenMasks {
+  std::vector<std::uint32_t> text;         // [words], of any grammar
+  std::vector<std::uint32_t> json;         // of a schema
+  std::vector<std::uint32_t> behind_half;  // behind a token that ends in 0xED
+  std::vector<std::uint8_t> ends_in_half;  // [V]
+
+  TokenMasks(const std::vector<std::string>& bytes, std::size_t words)
+      : text(words, ~0u), json(words, ~0u), behind_half(words, ~0u), ends_in_half(bytes.size()) {
+    const auto is_half = [](char c) { return static_cast<unsigned char>(c) >= 0xa0; };
+    for (std::size_t token = 0; token < bytes.size(); ++token) {
+      const std::string& of = bytes[token];
+      const auto leave_out = [token](std::vector<std::uint32_t>& mask) { mask[token / 32] &= ~(1u << (token % 32)); };
+      for (std::size_t i = 0; i < of.size(); ++i) {
+        if (of[i] == '\xed' && i + 1 < of.size() && is_half(of[i + 1])) leave_out(text), leave_out(json);
+        if (static_cast<unsigned char>(of[i]) < 0x20 && of[i] != '\n' && of[i] != '\r') leave_out(json);
+      }
+      if (!of.empty() && (static_cast<unsigned char>(of.front()) & 0xe0u) == 0xa0u) leave_out(behind_half);
+      ends_in_half[token] = of.ends_with('\xed') ? 1 : 0;
+    }
+  }
+};
+
 class LibraryState final : public GrammarState {
  public:
-  LibraryState(const xgrammar::CompiledGrammar& grammar, std::size_t words) : matcher_(grammar), words_(words) {}
+  LibraryState(const xgrammar::CompiledGrammar& grammar, std::shared_ptr<const TokenMasks> masks, bool is_json)
+      : matcher_(grammar), masks_(std::move(masks)), mask_of_all_(is_json ? masks_->json : masks_->text) {}
 
-  bool accept(Token token) override { return !matcher_.IsTerminated() && matcher_.AcceptToken(token); }
+  bool accept(Token token) override {
+    if (matcher_.IsTerminated() || !is_left(token) || !matcher_.AcceptToken(token)) return false;
+    const auto index = static_cast<std::size_t>(token);
+    halves_.push_back(index < masks_->ends_in_half.size() ? masks_->ends_in_half[index] : std::uint8_t{0});
+    return true;
+  }
   void roll_back(std::size_t tokens) override {
     if (tokens > 0) matcher_.Rollback(static_cast<int>(tokens));
+    halves_.resize(halves_.size() - tokens);
   }
   void allowed(std::span<std::uint32_t> mask) override {
     if (matcher_.IsTerminated()) {
@@ -67,11 +98,12 @@ class LibraryState final : public GrammarState {
     std::int64_t shape = std::ssize(mask);
     DLTensor tensor{mask.data(), DLDevice{kDLCPU, 0}, 1, xgrammar::GetBitmaskDLType(), &shape, nullptr, 0};
     matcher_.FillNextTokenBitmask(&tensor);
+    for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= left_of(word);
   }
   bool goes_on() override {
     if (matcher_.IsTerminated()) return false;
     if (!matcher_.IsCompleted() || !matcher_.GetStopTokenIds().empty()) return true;
-    mask_.resize(words_);
+    mask_.resize(mask_of_all_.size());
     allowed(mask_);
     return std::ranges::any_of(mask_, [](std::uint32_t word) { return word != 0; });
   }
@@ -81,19 +113,34 @@ class LibraryState final : public GrammarState {
   }
 
  private:
+  std::uint32_t left_of(std::size_t word) const {
+    const bool behind_half = !halves_.empty() && halves_.back() != 0;
+    return mask_of_all_[word] & (behind_half ? masks_->behind_half[word] : ~0u);
+  }
+  bool is_left(Token token) const {
+    const auto word = static_cast<std::size_t>(token) / 32;
+    return word >= mask_of_all_.size() || ((left_of(word) >> (token % 32)) & 1u) != 0;
+  }
+
   xgrammar::GrammarMatcher matcher_;
-  std::size_t words_;
+  std::shared_ptr<const TokenMasks> masks_;
+  const std::vector<std::uint32_t>& mask_of_all_;
+  std::vector<std::uint8_t> halves_;  // of the accepted tokens
   std::vector<std::uint32_t> mask_;
 };
 
 class LibraryGrammar final : public Grammar {
  public:
-  LibraryGrammar(xgrammar::CompiledGrammar grammar, std::size_t words) : grammar_(std::move(grammar)), words_(words) {}
-  std::unique_ptr<GrammarState> start() const override { return std::make_unique<LibraryState>(grammar_, words_); }
+  LibraryGrammar(xgrammar::CompiledGrammar grammar, std::shared_ptr<const TokenMasks> masks, bool is_json)
+      : grammar_(std::move(grammar)), masks_(std::move(masks)), is_json_(is_json) {}
+  std::unique_ptr<GrammarState> start() const override {
+    return std::make_unique<LibraryState>(grammar_, masks_, is_json_);
+  }
 
  private:
   xgrammar::CompiledGrammar grammar_;
-  std::size_t words_;
+  std::shared_ptr<const TokenMasks> masks_;
+  bool is_json_;
 };
 
 std::string form_name(GrammarForm form) {
@@ -112,10 +159,7 @@ std::string form_name(GrammarForm form) {
 // The source's text as the library takes it. Errors (usage, input) at its `where`.
 std::string text_for_library(const GrammarSource& source) {
   if (source.form == GrammarForm::regex) return source.text;
-  if (source.form == GrammarForm::json_schema) {
-    require_supported_schema(source.text, source.where);
-    return source.text;
-  }
+  if (source.form == GrammarForm::json_schema) return supported_schema(source.text, source.where);
   if (source.form == GrammarForm::gbnf) return ebnf_of_gbnf(source.text, source.where);
   if (source.choices.empty()) throw usage_error(source.where, "names no text; expected one or more");
   std::string rule = "root ::= ";
@@ -133,17 +177,17 @@ xgrammar::Grammar parsed(GrammarForm form, const std::string& text) {
 }
 
 // Follows the grammar for some tokens: the first that is allowed, the second, and so on.
-void rehearse(const xgrammar::CompiledGrammar& grammar, std::size_t words) {
-  LibraryState state(grammar, words);
+void rehearse(const Grammar& grammar, std::size_t words) {
+  const std::unique_ptr<GrammarState> state = grammar.start();
   std::vector<std::uint32_t> mask(words);
-  for (std::size_t n = 0; n < GrammarCompiler::kRehearsedTokens && state.goes_on(); ++n) {
-    state.allowed(mask);
+  for (std::size_t n = 0; n < GrammarCompiler::kRehearsedTokens && state->goes_on(); ++n) {
+    state->allowed(mask);
     std::vector<Token> tokens;
     for (std::size_t word = 0; word < words && tokens.size() <= n % 8; ++word)
       for (std::uint32_t bits = mask[word]; bits != 0; bits &= bits - 1)
         tokens.push_back(static_cast<Token>(32 * word) + std::countr_zero(bits));
     if (tokens.empty()) return;
-    state.accept(tokens[std::min(n % 8, tokens.size() - 1)]);
+    state->accept(tokens[std::min(n % 8, tokens.size() - 1)]);
   }
 }
 
@@ -151,10 +195,12 @@ void rehearse(const xgrammar::CompiledGrammar& grammar, std::size_t words) {
 
 struct GrammarCompiler::Library {
   Library(const Tokenizer& tokenizer, std::int64_t vocab_size, std::span<const Token> end_tokens)
-      : tokens(bytes_of(tokenizer, vocab_size), xgrammar::VocabType::RAW, static_cast<int>(vocab_size),
+      : bytes(bytes_of(tokenizer, vocab_size)),
+        tokens(bytes, xgrammar::VocabType::RAW, static_cast<int>(vocab_size),
                std::vector<std::int32_t>(end_tokens.begin(), end_tokens.end())),
         compiler(tokens, 1, false),
-        words(static_cast<std::size_t>((vocab_size + 31) / 32)) {}
+        words(static_cast<std::size_t>((vocab_size + 31) / 32)),
+        masks(std::make_shared<const TokenMasks>(bytes, words)) {}
 
   static std::vector<std::string> bytes_of(const Tokenizer& tokenizer, std::int64_t vocab_size) {
     std::vector<std::string> bytes;
@@ -165,9 +211,11 @@ struct GrammarCompiler::Library {
     return bytes;
   }
 
+  std::vector<std::string> bytes;
   xgrammar::TokenizerInfo tokens;
   xgrammar::GrammarCompiler compiler;
   std::size_t words;
+  std::shared_ptr<const TokenMasks> masks;
 };
 
 bool has_grammars() {
@@ -186,10 +234,12 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
   const std::string text = text_for_library(source);
   if (!library_) library_ = std::make_unique<Library>(*tokenizer_, vocab_size_, end_tokens_);
   std::string said;
-  const auto compile = [&]() -> xgrammar::CompiledGrammar {
+  const auto compile = [&] {
     warnings = &said;
     try {
-      xgrammar::CompiledGrammar grammar = library_->compiler.CompileGrammar(parsed(source.form, text));
+      auto grammar =
+          std::make_shared<const LibraryGrammar>(library_->compiler.CompileGrammar(parsed(source.form, text)),
+                                                 library_->masks, source.form == GrammarForm::json_schema);
       warnings = nullptr;
       return grammar;
     } catch (const std::bad_alloc&) {
@@ -203,7 +253,7 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
   // What would take too long, or too much memory, is found in a process of its own.
   if (!ends_within(kGrammarSeconds, kGrammarBytes, [&] {
         try {
-          rehearse(compile(), library_->words);
+          rehearse(*compile(), library_->words);
         } catch (const Error&) {  // said below
         }
       }))
@@ -211,7 +261,7 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
                                         std::to_string(kGrammarBytes >> 20) + " MiB to compile and to follow for " +
                                         std::to_string(kRehearsedTokens) +
                                         " tokens; expected a smaller grammar, or one that reads a text in fewer ways");
-  auto grammar = std::make_shared<LibraryGrammar>(compile(), library_->words);
+  const std::shared_ptr<const Grammar> grammar = compile();
   if (!said.empty())
     throw input_error(source.where, printable(said) +
                                         "; expected a grammar without it, since what is left out would "

@@ -61,8 +61,8 @@ TEST_CASE("model shows the prompt that a conversation becomes") {
   write_whole_file(folder.file("chat.json"), R"({"messages": [{"role": "user", "content": "the 7"}]})");
   const json document = json_of({"model", path, "--messages", folder.file("chat.json")});
   CHECK(document["prompt"] == start + "user\nthe 7<|im_end|>\n<|im_start|>assistant\n");
-  CHECK(document["tokens"].size() == 38);
-  CHECK(document["tokens"][29] == json{{"id", 39}, {"text", "the"}});
+  CHECK(document["tokens"].size() == 39);
+  CHECK(document["tokens"][23] == json{{"id", 39}, {"text", "the"}});
   for (const auto& [text, error] : {std::pair("{}", "is no list of messages"),
                                     {R"([{"role": "user"}])", "message 0 has no text \"content\""},
                                     {R"([{"role": "user", "content": "a", "name": "b"}])", "has the field 'name'"},

@@ -84,7 +84,7 @@ TEST_CASE("every grammar that llama.cpp ships compiles") {
 TEST_CASE("what is no GBNF is refused by its line") {
   for (const auto& [text, error] : {std::pair("", "g: has no rule `root`"),
                                     {"start ::= \"a\"", "g: has no rule `root`"},
-                                    {"root ::= a\nb ::= \"b\"\n\na", "line 4: expected the rule of 'b' to go on"},
+                                    {"root ::= b\nb ::= \"b\"\n\n)", "line 4: expected the rule of 'b' to go on"},
                                     {"root ::=\n item\n", "line 2: the rule 'item' is not there"},
                                     {"root ::= \"a\n", "expected the end of a text in quotes"},
                                     {"root ::= [a", "expected the end of characters in brackets"},

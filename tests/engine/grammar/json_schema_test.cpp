@@ -1,0 +1,129 @@
+// Schemas as XGrammar applies them: which documents are left.
+#include "engine/grammar/json_schema.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "tests/engine/grammar/byte_grammar.hpp"
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+using namespace draftproof::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct SchemaCase {
+  std::string schema;
+  std::vector<std::string> documents;
+  std::vector<std::string> others;
+};
+
+// The documents and the others were told apart by the Python package jsonschema 4.26.
+const std::vector<SchemaCase> kSchemaCases = {
+    {R"({"type":"object","properties":{"m":{"type":["string","null"],"enum":["a","b"]}},"required":["m"]})",
+     {R"({"m":"a"})", R"({"m": "b"})"},
+     {R"({"m":null})", R"({"m":"c"})", "{}"}},
+    {R"({"enum":[1,2.5,"x",null],"type":["integer","string"],"not":{"const":1}})", {"\"x\""}, {"1", "2.5", "null"}},
+    {R"({"const":"ab","minLength":2,"pattern":"^a"})", {"\"ab\""}, {"\"a\""}},
+    {R"({"allOf":[{"type":"integer"},{"minimum":3},{"maximum":9,"multipleOf":2}]})", {"4", "8"}, {"3", "10", "2"}},
+    {R"({"anyOf":[{"minimum":5},{"maximum":1}],"type":"integer","exclusiveMaximum":7})",
+     {"6", "5", "1", "-3"},
+     {"7", "3", "\"a\""}},
+    {R"({"oneOf":[{"required":["a"]},{"required":["b"]}],"type":"object",
+        "properties":{"a":{"type":"null"},"b":{"type":"null"}}})",
+     {R"({"a":null})", R"({"b":null})"},
+     {R"({"a":null,"b":null})", "{}"}},
+    {R"({"$ref":"#/definitions/a~1b","maxLength":2,"definitions":{"a/b":{"type":"string","minLength":2}}})",
+     {"\"xy\""},
+     {"\"x\"", "\"xyz\""}},
+    {R"({"type":"object","properties":{"next":{"$ref":"#"},"v":{"type":"boolean"}},"required":["v"]})",
+     {R"({"v":true})", R"({"next":{"v":false},"v":true})"},
+     {R"({"next":{},"v":true})"}},
+    {R"({"type":"string","pattern":"^[a-z]([-a-z0-9]*[a-z0-9])?$","minLength":2,"maxLength":4})",
+     {"\"ab\"", "\"a-b\"", "\"a--9\""},
+     {"\"a\"", "\"ab-\"", "\"abcde\"", "\"Ab\""}},
+    {R"({"type":"string","pattern":"^(0|[1-9][0-9]*)(-x([.]y)*)?$"})",
+     {"\"0\"", "\"10-x.y.y\""},
+     {"\"0.y\"", "\"01\""}},
+    {R"({"type":"string","pattern":"^[^a]\"\\\\?$"})", {R"("b\"")", R"("b\"\\")"}, {R"("a\"")", R"("b"")"}},
+    {R"({"type":"object","required":["k"],"properties":{"k":{"enum":["p","q"]},"n":{"type":"integer"}},
+        "if":{"properties":{"k":{"const":"p"}}},"then":{"required":["n"]}})",
+     {R"({"k":"p","n":1})", R"({"k":"q"})"},
+     {R"({"k":"p"})"}},
+    {R"({"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"dependentRequired":{"a":["b"]}})",
+     {"{}", R"({"b":null})", R"({"a":null,"b":null})"},
+     {R"({"a":null})"}},
+    {R"({"type":"object","required":["a"],"additionalProperties":{"type":"integer"}})",
+     {R"({"a":1})"},
+     {"{}", R"({"a":"x"})"}},
+    {R"({"type":"object","properties":{"x1":{"type":"integer"}},"patternProperties":{"^x[0-9]$":{"minimum":5}}})",
+     {R"({"x1":5})"},
+     {R"({"x1":4})", R"({"x1":"s"})"}},
+    {R"({"items":[{"type":"null"},{"type":"boolean"}],"additionalItems":false,"minItems":2})",
+     {"[null,true]"},
+     {"[null]", "[true,null]", "[null,true,1]"}},
+    {R"({"type":"integer","minimum":0.5,"exclusiveMaximum":true,"maximum":3})", {"1", "2"}, {"0", "3"}},
+    {R"({"minLength":1})", {"\"a\""}, {"\"\""}},
+    {R"({"type":"string","maxLength":3})", {"\"abc\""}, {"\"\t\"", "\"\x01\""}},
+    {R"({"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"const":1}}})", {"1"}, {"2"}},
+    {R"({"name":"n","strict":true,"schema":{"type":"null"}})", {"null"}, {"1"}},
+    {"true", {"1", "[]"}, {"x"}}};
+
+TEST_CASE("a schema takes documents of all its keywords together, and no others") {
+  if (!has_grammars()) return;
+  for (const SchemaCase& one : kSchemaCases) {
+    CAPTURE(one.schema);
+    const auto grammar = byte_grammar({GrammarForm::json_schema, one.schema, {}, "s"});
+    for (const std::string& text : one.documents) {
+      CAPTURE(text);
+      CHECK(is_sentence(*grammar, text));
+    }
+    for (const std::string& text : one.others) {
+      CAPTURE(text);
+      CHECK_FALSE(is_sentence(*grammar, text));
+    }
+  }
+}
+
+TEST_CASE("halves of surrogate pairs are in no text under a grammar, and a state taken back forgets them") {
+  if (!has_grammars()) return;
+  const auto grammar = byte_grammar({GrammarForm::json_schema, R"({"type":"string"})", {}, "s"});
+  CHECK(is_sentence(*grammar, "\"\xed\x9f\xbf\xee\x80\x80\""));
+  CHECK_FALSE(is_sentence(*grammar, "\"\xed\xa0\x80\""));
+  const auto state = grammar->start();
+  for (const unsigned char byte : {'"', '\xed'}) CHECK(state->accept(byte));
+  CHECK_FALSE(state->accept(0xbc));
+  state->roll_back(1);
+  CHECK(state->accept('a'));
+  CHECK(state->accept('"'));
+}
+
+TEST_CASE("what a schema cannot be made to say is refused by its place") {
+  for (const auto& [text, error] :
+       {std::pair("{", "s: is no JSON: byte 2"),
+        {"[]", "at its root is no schema"},
+        {"{}", "says nothing about the document"},
+        {R"({"title":"x","description":"y"})", "expected one, or `true` for any JSON document"},
+        {"false", "nothing satisfies"},
+        {R"({"allOf":[{"type":"string"},{"type":"null"}]})", "nothing satisfies"},
+        {R"({"type":"text"})", "has the \"type\" \"text\""},
+        {R"({"type":"object","propertes":{}})", "'propertes', which is no keyword; did you mean 'properties'?"},
+        {R"({"properties":{"a":{"min_items":1}}})", "at /properties/a has 'min_items'"},
+        {R"({"type":"string","format":"date","maxLength":3})", "\"format\" beside a length"},
+        {R"({"type":"number","multipleOf":0.1})", "\"multipleOf\": 0.1, which is not supported"},
+        {R"({"type":"array","items":{"type":"null"},"uniqueItems":true})", "\"uniqueItems\", which is not supported"},
+        {R"({"$ref":"#/definitions/none"})", "the \"$ref\" \"#/definitions/none\""},
+        {R"({"oneOf":[{"minLength":2},{"maxLength":3}]})", "alternatives 0 and 1 may hold together"},
+        {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "a second \"pattern\" for the same text"},
+        {R"({"type":"object","required":"a"})", "\"required\" that is no list"},
+        {R"({"name":"n","schema":{},"strct":true})", "a wrapper with the field 'strct'"}}) {
+    CAPTURE(text);
+    CHECK_THAT(error_of(ErrorKind::input, [&] { supported_schema(text, "s"); }), Contains(error));
+  }
+}
+
+}  // namespace
