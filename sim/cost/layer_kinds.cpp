@@ -10,6 +10,8 @@
 namespace draftproof {
 namespace {
 
+constexpr std::size_t kLayersMost = 2000;
+
 bool contains(const std::vector<double>& numbers, double wanted) {
   return std::ranges::find(numbers, wanted) != numbers.end();
 }
@@ -111,7 +113,11 @@ std::vector<Mixer> mixers_with_windows(const ConfigKeys& config, std::size_t lay
     });
   }
   const bool by_default = !type.starts_with("qwen");
-  if (config.find(keys::kWindow) == nullptr || !config.flag("use_sliding_window", by_default))
+  if (const nlohmann::json* const window = config.find(keys::kWindow); window != nullptr && window->is_array())
+    return mixers_by(layers, [&](std::size_t i) {
+      return config.of_layer(keys::kWindow, i, 0.0) > 0.0 ? Mixer::sliding : Mixer::full;
+    });
+  if (config.of_layer(keys::kWindow, 0, 0.0) == 0.0 || !config.flag("use_sliding_window", by_default))
     return std::vector<Mixer>(layers, Mixer::full);
   if (const std::string pattern = config.text(keys::kWindowPattern); !pattern.empty())  // "LLLG"
     return mixers_by(layers,
@@ -170,7 +176,7 @@ std::vector<Mixer> read_mixers(const ConfigKeys& config, std::size_t layers) {
 // Has layer i experts?
 std::vector<bool> read_expert_layers(const ConfigKeys& config, std::size_t layers) {
   std::vector<bool> has(layers, false);
-  if (config.of_layer(keys::kExperts, 0, 0.0) == 0.0) return has;
+  if (config.of_layer(keys::kExperts, 0, 0.0) <= 1.0) return has;  // one expert is a dense layer
   const auto set = [&](auto rule) {
     for (std::size_t i = 0; i < layers; ++i) has[i] = rule(i);
     return has;
@@ -221,6 +227,8 @@ std::vector<bool> read_expert_layers(const ConfigKeys& config, std::size_t layer
 std::vector<BlockKind> read_layer_kinds(const ConfigKeys& config) {
   std::vector<BlockKind> kinds;
   if (const std::string pattern = config.text("hybrid_override_pattern"); !pattern.empty()) {
+    if (pattern.size() > kLayersMost)
+      config.fail("hybrid_override_pattern has more than 2,000 letters; expected fewer");
     for (const char letter : pattern) kinds.push_back(single_of(letter, config));
     return kinds;
   }
@@ -229,7 +237,7 @@ std::vector<BlockKind> read_layer_kinds(const ConfigKeys& config) {
   const auto layers =
       static_cast<std::size_t>(config.find(keys::kLayers) == nullptr && single ? static_cast<double>(types.size())
                                                                                : config.required(keys::kLayers));
-  if (layers > 10'000) config.fail("num_hidden_layers is " + std::to_string(layers) + "; expected at most 10,000");
+  if (layers > kLayersMost) config.fail("num_hidden_layers is " + std::to_string(layers) + "; expected at most 2,000");
   // RecurrentGemma's list is repeated; a layer more is a drafter's.
   if (config.find("block_types") != nullptr && !types.empty())
     for (std::size_t i = types.size(); i < layers; ++i)

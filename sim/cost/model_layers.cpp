@@ -243,7 +243,7 @@ double matrices_of(const ConfigKeys& config) {
 
 double dense_width(const ConfigKeys& config, std::size_t i, double width) {
   double ffn = config.of_layer(keys::kFfn, i, matrices_of(config) == 2.0 ? 4.0 * width : 0.0);
-  if (config.of_layer(keys::kExperts, 0, 0.0) > 0.0) ffn = config.number(keys::kDenseFfn, ffn);
+  if (config.of_layer(keys::kExperts, 0, 0.0) > 1.0) ffn = config.number(keys::kDenseFfn, ffn);
   if (config.flag("block_auto_adjust_ff_dim", false)) {  // LFM2
     const double multiple = config.number("block_multiple_of", 256.0);
     ffn = std::ceil(std::floor(2.0 * ffn / 3.0) * config.number("block_ffn_dim_multiplier", 1.0) / multiple) * multiple;
@@ -314,7 +314,7 @@ std::vector<Block> read_pruned(const ConfigKeys& config, const nlohmann::json& l
 Experts read_experts(const ConfigKeys& config) {
   Experts experts;
   experts.count = config.of_layer(keys::kExperts, 0, 0.0);
-  if (experts.count == 0.0) return experts;
+  if (experts.count <= 1.0) return {};  // one is a dense layer
   experts.per_token = config.of_layer(keys::kExpertsPerToken, 0, 0.0);
   if (experts.per_token < 1.0 || experts.per_token > experts.count)
     config.fail("experts_per_token (num_experts_per_tok) is " + text_of(experts.per_token) + "; expected 1 .. " +

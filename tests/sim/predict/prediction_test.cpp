@@ -362,15 +362,16 @@ TEST_CASE("the precision is the model's own unless it is stated, and stands in t
   CHECK(head("DeepSeek-V3", "H200", "") == "DeepSeek-V3 (fp8 weights) on 8 x H200 SXM 141GB, vLLM, drafter n-gram");
   CHECK(head("DeepSeek-V3", "H200", "bf16") ==
         "DeepSeek-V3 (16-bit weights) on 16 x H200 SXM 141GB, vLLM, drafter n-gram");
-  CHECK(head("gpt-oss-120b", "H100", "") == "gpt-oss-120b (4-bit weights) on H100 SXM 80GB, vLLM, drafter n-gram");
+  CHECK(head("gpt-oss-120b", "H100", "") ==
+        "gpt-oss-120b (mxfp4 experts, 16-bit weights) on H100 SXM 80GB, vLLM, drafter n-gram");
   CHECK(head("Llama-3.1-8B", "H100", "fp8, KV fp8") ==
         "Llama-3.1-8B (fp8 weights, 8-bit KV) on H100 SXM 80GB, vLLM, drafter n-gram");
   PredictionRequest small;
-  small.model = "Llama-3.1-70B";
-  small.gpu = "H100";
+  small.model = "Qwen3-32B";
+  small.gpu = "A100 40GB";
   small.drafter = "n-gram";
   small.tp = 1;
   CHECK(error_of(ErrorKind::usage, [&] { answer(small); }) ==
-        "--tp: is 1; expected at least 2, since the 16-bit weights of Llama-3.1-70B do not fit fewer of these GPUs, or "
+        "--tp: is 1; expected at least 2, since the 16-bit weights of Qwen3-32B do not fit fewer of these GPUs, or "
         "--precision fp8");
 }
