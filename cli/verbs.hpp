@@ -55,6 +55,7 @@ inline constexpr Verb kVerbs[] = {
      "A course in eight lessons: a page each, and exercises whose answers it checks"},
     {"machine", "engine", "Inspect", "Describe this machine: processor, memory, vector instructions"},
     {"verifiers", "engine", "Inspect", "List the verifiers: the draft that each takes, its guarantee, its source"},
+    {"read", "sim", "Inspect", "Say what a file is, what of it is used, and what is not"},
     {"presets", "sim", "Inspect", "List the presets of the simulator: GPUs, models, engines, drafters"},
 };
 

@@ -68,10 +68,20 @@ void print_curve(std::ostream& out, const DecayCurve& curve) {
         << ", and costs as much or more.\n\n";
     return;
   }
-  out << "  Best: K = " << curve.best_k << number(", speedup %.2f", curve.best_speedup);
+  out << "  Best at this draft cost: K = " << curve.best_k << (curve.best_k > curve.positions_known ? "*" : "")
+      << number(", speedup %.2f", curve.best_speedup);
   if (curve.best_k_low && curve.best_k_high && *curve.best_k_low != *curve.best_k_high)
     out << " (K = " << *curve.best_k_low << " to " << *curve.best_k_high << " within the intervals)";
-  out << number("; drafts pay below a cost of %.3f target steps\n\n", curve.pays_below);
+  out << number("; drafts pay below a cost of %.3f target steps\n", curve.pays_below);
+  if (curve.running_k && *curve.running_k < std::ssize(curve.speedup)) {
+    const double gain = curve.best_speedup / curve.speedup[static_cast<std::size_t>(*curve.running_k)].value - 1.0;
+    out << "  You run K = " << *curve.running_k << (gain < kGainWorthAChange ? ": keep it" : "");
+    if (curve.best_k != *curve.running_k)
+      out << "; K = " << curve.best_k << number(" brings %.1f %%", 100.0 * gain)
+          << (curve.best_k > curve.positions_known ? ", by extrapolation" : "");
+    out << ".\n";
+  }
+  out << "\n";
 }
 
 // Error (usage): an option that no source has a use for.
@@ -154,7 +164,9 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   std::cout << "A draft token costs " << number(machine ? "%.3f" : "%g", settings.draft_cost) << " target steps"
             << (machine ? " on " + printable_line(machine->machine) +
                               ", by the cost model at K = " + std::to_string(machine->drafts)
-                        : "")
+                : settings.draft_cost == AcceptanceDecaySettings().draft_cost
+                    ? " (assumed; --cost-of MODEL,GPU,DRAFTER says it of a machine)"
+                    : "")
             << "; speedup(K) = tokens per step / (1 + K x cost), Leviathan et al. 2211.17192.\n";
 }
 

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/files/run_folder.hpp"
@@ -16,15 +17,19 @@
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/options.hpp"
 #include "cli/shared/terminal.hpp"
-#include "sim/predict/prediction_request.hpp"
+#include "sim/predict/engine_config.hpp"
 #include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {
 
+constexpr double kResidualToAsk = 1.5;  // from which a step is out of the ordinary for its GPU
+
 struct PredictArguments {
   PredictionRequest request;
   bool no_trees = false;
+  std::string write_config;
+  double loss_max = 0.25;
   std::string out;
   Artefacts artefacts;
   bool json = false;
@@ -47,8 +52,8 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.integer("--dp", a.dp, {1, 1024}, "Groups of them that share the requests");
   options.integer("--pp", a.pp, {1, 1024}, "Stages of them that share the layers");
   options.flag("--expert-parallel", a.expert_parallel, "Experts lie over the GPUs of all groups, each one once");
-  options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\"; the model's own");
-  options.text("--draft-precision", a.draft_precision, "The drafter's; its own, of a head 16 bits");
+  options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\" (default: the model's)");
+  options.text("--draft-precision", a.draft_precision, "The drafter's (default: its own, of a head 16 bits)");
   options.file(
       "--metrics", a.metrics,
       "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
@@ -59,8 +64,10 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.integer("--metrics-drafts", a.metrics_drafts, {1, 64},
                   "Tokens of a draft there, if the file does not say it");
   options.choice("--metrics-rates", a.metrics_rates, {"as said", "conditional", "unconditional"},
-                 "What the rates of a table there are, if it does not say it");
-  options.text("--acceptance", a.acceptance, "Instead: an acceptance model, as constant:0.8 (docs/predict.md)",
+                 "Whether the table's rates are conditional or unconditional");
+  options.text("--acceptance", a.acceptance,
+               "Instead: an acceptance model, as constant:0.8 (docs/predict.md), or typical: the median of published "
+               "rates of such drafters",
                "MODEL");
   options.integers("--batch", a.batches, {1, 1 << 20}, "Requests at a time");
   options.integer("--context", a.context, {1, 1 << 24}, "Tokens in the cache of a request, on average");
@@ -74,7 +81,9 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.flag("--guidance", a.guidance, "Classifier-free guidance: two streams for each request");
   options.names("--calibrate-with", a.calibrate_with,
                 "Measured steps of this machine, as a,b,...: MS, MS@BATCH or MS@BATCH:K, times in ms (K: with so many "
-                "drafts), or a log of vLLM's with its throughput");
+                "drafts), or a server's log with its throughput");
+  options.flag("--calibrate-anyway", a.calibrate_anyway,
+               "Take also a step of more than 3 times the preset's time, or less than a third");
   options.number("--acceptance-factor", a.acceptance_factor, kFactorRange,
                  "What if so many times as many drafts of a step were accepted, up to all of them?");
   options.number("--draft-cost-factor", a.draft_cost_factor, kFactorRange,
@@ -86,6 +95,13 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.file("--measured", a.measured,
                "Speedups to set beside it: a CSV of measured rows, the JSON of validate, or an experiment's TOML of "
                "speedups by batch size");
+  options.choice(
+      "--write-config", arguments.write_config, {std::begin(kConfigEngines), std::end(kConfigEngines)},
+      "Instead of tables: a script with the engine's own configuration, drafts by load, and the command that "
+      "starts it");
+  options.number("--loss-max", arguments.loss_max, kShareRange,
+                 "There, speculation is off where a loss is likelier than this");
+  options.used_only({"--loss-max"}, "without --write-config", [&arguments] { return !arguments.write_config.empty(); });
   options.text("--out", arguments.out, "Folder for the JSON document and the figure", "DIR");
   options.used_only({"--metrics-name", "--metrics-drafts", "--metrics-rates"}, "without --metrics",
                     [&a] { return !a.metrics.empty(); });
@@ -99,6 +115,11 @@ std::string short_name(const DraftSize& form) {
                         : "K = " + std::to_string(form.depth);
 }
 
+// With a star where the acceptance is extrapolated.
+std::string marked_name(const PredictionRow& row) {
+  return short_name(row.form) + (row.extrapolated ? "*" : "");
+}
+
 void print_row(std::ostream& out, const std::string& batch, const std::string& draft, double tokens, double ratio,
                double speedup, const std::string& band, double per_second, const char* mark) {
   std::array<char, 160> line{};
@@ -110,7 +131,11 @@ void print_row(std::ostream& out, const std::string& batch, const std::string& d
 // What to do at a batch size; how likely a loss is with the best draft, also where that is left off.
 void print_decision(std::ostream& out, const BatchPrediction& batch) {
   const PredictionRow& best = batch.rows[batch.best];
-  const std::string draft = batch.pays() ? short_name(best.form) : "plain (" + short_name(best.form) + ")";
+  if (!batch.fits) {
+    out << number("%6.0f", static_cast<double>(batch.batch)) << "  does not fit\n";
+    return;
+  }
+  const std::string draft = batch.pays() ? marked_name(best) : "plain (" + marked_name(best) + ")";
   const std::string band = number("%.2f", best.low) + " to " + number("%.2f", best.high);
   std::array<char, 160> line{};
   std::snprintf(line.data(), line.size(), "%6ld  %-18s%8.2f  %-15s%7.2f%11.0f%s\n", static_cast<long>(batch.batch),
@@ -141,37 +166,63 @@ void print_compared(std::ostream& out, const PredictionReport& report) {
       << ", " << report.points->others << " of others\n";
 }
 
+void print_steps(std::ostream& out, const PredictionReport& report) {
+  for (const CheckedStep& checked : report.steps) {
+    const MeasuredStep& step = checked.step;
+    out << "Your step takes " << number("%.3g ms", step.ms) << " at batch " << step.batch.batch
+        << (step.form.nodes > 0 ? ", " + short_name(step.form) : std::string(", plain"))
+        << number(": %.3g times what this GPU should need.", checked.over_preset);
+    if (!checked.refusal.empty()) {
+      out << " It is not used: " << printable_line(checked.refusal) << ". --calibrate-anyway takes it.\n";
+      continue;
+    }
+    if (checked.over_preset > kResidualToAsk) out << " Prefill, or another GPU?";
+    if (checked.prefill_share > 0.0)
+      out << number(" Prefills took %.0f %% more of its time,", 100.0 * checked.prefill_share)
+          << " by the model's own prefill cost.";
+    out << " The answer below assumes your step.\n";
+  }
+}
+
+// The log's own rows: what it runs, and what is best.
+const char* mark_of(const PredictionReport& report, const BatchPrediction& batch, std::size_t row) {
+  if (!batch.fits) return "";
+  if (row == batch.best && batch.pays()) return "<- best";
+  const DraftSize& form = batch.rows[row].form;
+  return !form.is_tree() && form.depth == report.options.running_drafts ? "<- you run" : "";
+}
+
 void print_prediction(std::ostream& out, const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
   const LoopLengths& lengths = report.options.lengths;
+  if (report.seen) out << printable_line(report.seen->text()) << "\n";
   out << printable_line(head_of(report)) << ", context " << report.options.context;
   if (lengths.prompt > 0)
-    out << ", prefills of " << lengths.prompt << " tokens for " << lengths.output << " written included";
+    out << ", prefills of " << lengths.prompt << " tokens for " << lengths.output << " written included"
+        << (report.prefills_of_log ? ", as the log has them" : "");
   out << "\n"
       << "acceptance: " << printable_line(report.acceptance) << "\n";
   for (const std::string& note : report.notes) out << "  " << printable_line(note) << "\n";
-  for (std::size_t i = 0; i < report.measured_steps.size(); ++i) {
-    const MeasuredStep& step = report.measured_steps[i];
-    out << "measured: " << number("%.3g ms", step.ms) << " at batch " << step.batch.batch
-        << (step.form.nodes > 0 ? ", " + short_name(step.form) : std::string(", plain"))
-        << number(" (%.2f of the preset's", report.residuals_before[i])
-        << number(", %.2f after calibration)", report.residuals_after[i]) << "\n";
-  }
+  print_steps(out, report);
   out << "\n batch  best               speedup  80 % band      P(loss)   tokens/s\n";
   for (const BatchPrediction& batch : prediction.batches) print_decision(out, batch);
   out << printable_line(prediction.advice) << "\n";
   out << "\n batch  draft             tokens/step  step ratio  speedup  80 % band        tokens/s\n";
+  bool extrapolated = false;
   for (const BatchPrediction& batch : prediction.batches) {
     const std::string size = std::to_string(batch.batch);
-    print_row(out, size, "plain", 1.0, 1.0, 1.0, "", batch.plain_tokens_per_second, batch.pays() ? "" : "<- best");
+    print_row(out, size, "plain", 1.0, 1.0, 1.0, "", batch.plain_tokens_per_second,
+              batch.pays() || !batch.fits ? "" : "<- best");
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       const PredictionRow& row = batch.rows[i];
-      print_row(out, size, short_name(row.form), row.tokens_per_step, row.step_ratio, row.speedup,
+      extrapolated = extrapolated || row.extrapolated;
+      print_row(out, size, marked_name(row), row.tokens_per_step, row.step_ratio, row.speedup,
                 number("%.2f", row.low) + " to " + number("%.2f", row.high), row.tokens_per_second,
-                i == batch.best && batch.pays() ? "<- best" : "");
+                mark_of(report, batch, i));
     }
     out << "\n";
   }
+  if (extrapolated) out << "* by extrapolation\n";
   print_compared(out, report);
   out << std::flush;
 }
@@ -216,25 +267,29 @@ constexpr const char* kResultName = "predict.json";
 constexpr const char* kFigureName = "predict.svg";
 
 // Over all batch sizes that were looked at.
-Prediction curve_of(const PredictionRequest& asked, const Prediction& prediction) {
-  PredictionRequest request = asked;
-  request.batches.resize(1);  // at which a measured step was, if it does not say
-  request.compared_drafters.clear();
-  request.compare_guidance = false;
-  request.measured.clear();
-  for (int batch = 1; batch <= std::max<std::int64_t>(prediction.looked_up_to, 2); batch += std::max(1, batch / 4))
-    request.batches.push_back(batch);
-  Prediction curve = answer(request).prediction;
-  curve.batches.erase(curve.batches.begin());
-  return curve;
+Prediction curve_of(const PredictionInputs& inputs, const Prediction& prediction) {
+  std::vector<std::int64_t> batches;
+  const std::int64_t most = std::max<std::int64_t>(prediction.looked_up_to, 2);
+  for (std::int64_t batch = 1; batch <= most; batch += std::max<std::int64_t>(1, batch / 4)) batches.push_back(batch);
+  return prediction_at(inputs, batches);
 }
 
-void write_files(const PredictArguments& arguments, const PredictionReport& report, Json& document) {
+std::string config_script(const PredictArguments& arguments, const PredictionInputs& inputs,
+                          const PredictionReport& report) {
+  std::string script;
+  if (report.seen) script += "# " + printable_line(report.seen->text()) + "\n";
+  script += "# " + printable_line(head_of(report)) + ", context " + std::to_string(report.options.context) +
+            "; acceptance: " + printable_line(report.acceptance) + "\n";
+  return script + engine_config(arguments.write_config, inputs, arguments.loss_max);
+}
+
+void write_files(const PredictArguments& arguments, const PredictionInputs& inputs, const PredictionReport& report,
+                 Json& document) {
   RunFolder folder(arguments.out, {kResultName, kFigureName});
   document["files"] = {{"result", folder.final_path(kResultName)}, {"figure", nullptr}};
   std::string no_figure;
   try {
-    write_figure(folder.staged(kFigureName), prediction_figure(report, curve_of(arguments.request, report.prediction)));
+    write_figure(folder.staged(kFigureName), prediction_figure(report, curve_of(inputs, report.prediction)));
     document["files"]["figure"] = folder.final_path(kFigureName);
   } catch (const Error& error) {
     no_figure = folder.with_final_paths(error.what());
@@ -247,23 +302,33 @@ void write_files(const PredictArguments& arguments, const PredictionReport& repo
 void run(const PredictArguments& given, const ProgramContext& context) {
   PredictArguments arguments = given;
   if (arguments.request.log.empty())
-    for (const auto& [option, value] :
-         {std::pair("--model", &arguments.request.model), std::pair("--gpu", &arguments.request.gpu),
-          std::pair("--drafter", &arguments.request.drafter)})
-      if (value->empty()) throw usage_error(option, "is missing; expected it, or a server's log that says it");
+    for (const auto& [option, value, expected] :
+         {std::tuple("--model", &arguments.request.model, "the model's name, or a server's log that says it"),
+          std::tuple("--gpu", &arguments.request.gpu, "the GPU's name"),
+          std::tuple("--drafter", &arguments.request.drafter, kDrafterExpected)})
+      if (value->empty()) throw usage_error(option, std::string("is missing; expected ") + expected);
   if (arguments.no_trees) arguments.request.trees.clear();
   require_artefacts(arguments.artefacts);
-  const PredictionReport report = answer(arguments.request);
+  const PredictionInputs inputs = inputs_of(arguments.request);
+  const PredictionReport report = answer(inputs);
   Json document = json_document(context.arguments);
   document.update(prediction_json(report));
   document["files"] = {{"result", nullptr}, {"figure", nullptr}};
-  if (!arguments.out.empty()) write_files(arguments, report, document);
+  if (!arguments.out.empty()) write_files(arguments, inputs, report, document);
   write_table_of(arguments.artefacts, "Predicted speedups of " + head_of(report), context, [&] {
     return table_of(document["rows"], {"batch", "k", "tree/nodes", "tree/depth", "tokens_per_step", "step_ratio",
                                        "speedup", "low", "high", "loss_probability", "tokens_per_second"});
   });
   write_figure_of(arguments.artefacts, context,
-                  [&] { return prediction_figure(report, curve_of(arguments.request, report.prediction)); });
+                  [&] { return prediction_figure(report, curve_of(inputs, report.prediction)); });
+  if (!arguments.write_config.empty()) {
+    const std::string script = config_script(arguments, inputs, report);
+    document["config"] = script;
+    if (!arguments.json) {
+      std::cout << script;
+      return;
+    }
+  }
   if (arguments.json) return print_json(document);
   print_prediction(std::cout, report);
   if (!arguments.out.empty()) std::cout << "written to " << printable_line(arguments.out) << '\n';
@@ -277,7 +342,8 @@ void add_predict(Options& options, ProgramContext& context) {
   options.examples(
       {"--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3", "server.log.gz --gpu H100",
        "--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3 --table t.tex --figure f.tex --paper-width single",
-       "--model Llama-3.1-8B --gpu A100 --drafter n-gram --acceptance constant:0.6 --batch 1,8,32"});
+       "--model Llama-3.1-8B --gpu A100 --drafter n-gram --acceptance constant:0.6 --batch 1,8,32",
+       "server.log --gpu H100 --write-config vllm"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

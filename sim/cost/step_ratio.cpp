@@ -74,13 +74,17 @@ double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize
   return speculative_step_ns(model, batch, form, kind, draft_share) / plain_step_ns(model, batch);
 }
 
-double prefill_share(const StepCost& model, const BatchLoad& batch, const LoopLengths& lengths) {
-  if (lengths.prompt <= 0 || lengths.output <= 0) return 0.0;
+double prefill_ns(const StepCost& model, std::int64_t prompt_tokens) {
   PassLoad pass;
   pass.streams = pass.logit_rows = 1;
-  pass.rows = pass.kv_tokens = lengths.prompt;
-  pass.attended = lengths.prompt * (lengths.prompt + 1) / 2;
-  const double prefills = static_cast<double>(batch.batch) * model.target_ns(pass);
+  pass.rows = pass.kv_tokens = prompt_tokens;
+  pass.attended = prompt_tokens * (prompt_tokens + 1) / 2;
+  return model.target_ns(pass);
+}
+
+double prefill_share(const StepCost& model, const BatchLoad& batch, const LoopLengths& lengths) {
+  if (lengths.prompt <= 0 || lengths.output <= 0) return 0.0;
+  const double prefills = static_cast<double>(batch.batch) * prefill_ns(model, lengths.prompt);
   return prefills / (prefills + static_cast<double>(lengths.output) * plain_step_ns(model, batch));
 }
 

@@ -15,6 +15,7 @@ struct DraftSize {
   std::int32_t depth = 0;
   bool branches = false;  // also said of a tree that has as many nodes as levels
   bool is_tree() const { return branches || nodes > depth; }
+  bool operator==(const DraftSize&) const = default;
 };
 
 struct BatchLoad {
@@ -41,6 +42,8 @@ struct LoopLengths {
   std::int64_t prompt = 0;  // 0: decoding alone
   std::int64_t output = 0;
 };
+// The time of a prompt alone.
+double prefill_ns(const StepCost& model, std::int64_t prompt_tokens);
 // Share of the time of plain decoding in such a loop that is prefill.
 double prefill_share(const StepCost& model, const BatchLoad& batch, const LoopLengths& lengths);
 // The ratio of throughputs where decoding alone is so many times as fast (Amdahl's law).

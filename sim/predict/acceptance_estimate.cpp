@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/thinning.hpp"
 #include "sim/acceptance/tree_survival.hpp"
@@ -13,13 +13,6 @@ namespace draftproof {
 namespace {
 
 constexpr double kSpreadOfTrees = 0.05;  // of the rule for siblings (tree_survival.hpp)
-
-std::string number(double value) {
-  std::ostringstream out;
-  out.precision(3);
-  out << value;
-  return out.str();
-}
 
 // Conditional rates by position, near the medians over the configurations of servers and papers that publish them (some
 // 1,300 log lines and rows of 22 sources), and the scatter of the acceptance length between configurations. Hydra's and
@@ -62,6 +55,7 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
     estimate.trees_ = false;
     return estimate;
   }
+  estimate.bounds_ = !std::ranges::all_of(data.survival_bounds, &Bounds::is_exact);
   if (!data.survival.empty()) {
     estimate.set_known_rates(data.survival);
     estimate.errors_ = data.survival_error;
@@ -76,7 +70,7 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
   estimate.single_length_ = data.acceptance_length;
   estimate.single_length_error_ = data.acceptance_length_error.value_or(0.0);
   estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};
-  estimate.notes_.push_back("Only the acceptance length " + number(data.acceptance_length) + " at " +
+  estimate.notes_.push_back("Only the acceptance length " + number("%.3g", data.acceptance_length) + " at " +
                             std::to_string(levels) + " drafts is known; other numbers of drafts are extrapolated.");
   return estimate;
 }
@@ -124,6 +118,11 @@ ExtrapolatedSurvival AcceptanceEstimate::chain_survival(std::int32_t depth) cons
 
 std::vector<double> AcceptanceEstimate::survival(std::int32_t depth, std::int32_t context) const {
   return model_ ? model_->survival_in_run(depth, depth, context) : chain_survival(depth).survival;
+}
+
+bool AcceptanceEstimate::extrapolates(const DraftSize& form) const {
+  if (model_) return false;
+  return single_length_ ? form != single_form_ : form.depth > std::ssize(survival_);
 }
 
 LengthEstimate AcceptanceEstimate::length(const DraftSize& form, std::int32_t context) const {

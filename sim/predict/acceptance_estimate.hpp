@@ -42,6 +42,10 @@ class AcceptanceEstimate {
     if (model_) return std::nullopt;
     return static_cast<std::int32_t>(survival_.size());
   }
+  // Does a chain of this form reach behind what is given?
+  bool extrapolates(const DraftSize& form) const;
+  // Does the file say between which bounds its rates lie, and no more?
+  bool rates_are_bounds() const { return bounds_; }
   // Can it say anything of trees?
   bool knows_trees() const { return trees_; }
   double draft_share() const { return draft_share_; }  // of the steps, that have a draft
@@ -58,6 +62,7 @@ class AcceptanceEstimate {
   std::vector<std::string> notes_;
   double draft_share_ = 1.0;
   bool trees_ = true;
+  bool bounds_ = false;
   double spread_ = 0.0;  // of all lengths
   double factor_ = 1.0;
   std::shared_ptr<const AcceptanceModel> model_;  // where set, the lengths are its

@@ -5,16 +5,12 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
-#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
-#include "sim/import/read_acceptance.hpp"
-#include "sim/import/sglang_log.hpp"
-#include "sim/import/text_lines.hpp"
-#include "sim/import/vllm_log.hpp"
 
 namespace draftproof {
 namespace {
@@ -62,49 +58,24 @@ double dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
-constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
-
-struct Steady {
-  double running = 0.0;
-  double tokens_per_second = 0.0;
-};
-
-// The throughput at the most frequent number of running requests, in windows of decoding alone.
-Steady steady_of(const std::vector<ThroughputWindow>& windows, const std::string& name) {
-  constexpr double kPromptShare = 0.05;
-  std::map<double, std::vector<double>> by_running;
+// Windows of decoding alone where there are any; of these the ones with the most frequent number of running requests.
+std::vector<ThroughputWindow> steady_windows(const std::vector<ThroughputWindow>& windows, const std::string& name) {
+  std::map<std::int64_t, std::vector<ThroughputWindow>> by_running;
   for (const bool decoding_alone : {true, false}) {
     for (const ThroughputWindow& w : windows)
-      if (w.running >= 1.0 && w.tokens_per_second > 0.0 &&
-          (!decoding_alone || w.prompt_tokens_per_second <= kPromptShare * w.tokens_per_second))
-        by_running[w.running].push_back(w.tokens_per_second);
+      if (w.running >= 1.0 && w.tokens_per_second > 0.0 && (!decoding_alone || decodes_alone(w)))
+        by_running[std::llround(w.running)].push_back(w);
     if (!by_running.empty()) break;
   }
   if (by_running.empty())
     throw input_error(name, "no line of throughput has running requests; expected a log of a server under load");
-  auto& [running, rates] = *std::ranges::max_element(
-      by_running, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  std::ranges::nth_element(rates, rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2));
-  return {running, rates[rates.size() / 2]};
+  return std::ranges::max_element(by_running,
+                                  [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); })
+      ->second;
 }
 
-// Each request gets `tokens` of a step.
-MeasuredStep with_load(MeasuredStep step, const Steady& steady, double tokens) {
-  step.batch.batch = std::llround(steady.running);
-  step.ms = 1e3 * steady.running * tokens / steady.tokens_per_second;
-  return step;
-}
-
-MeasuredStep measured_step_of_dumps(const AcceptanceData& data, const std::string& name, const BatchLoad& batch) {
-  if (data.throughput.empty())
-    throw input_error(name,
-                      "does not say how long steps took; expected vllm:inter_token_latency_seconds, "
-                      "vllm:iteration_tokens_total and vllm:generation_tokens_total in both dumps");
-  MeasuredStep step;
-  step.batch = batch;
-  step.form = {data.draft_len, data.draft_len};
-  step.draft_share = data.draft_share.value_or(1.0);
-  return with_load(step, steady_of(data.throughput, name), data.tokens_per_step());
+double predicted_ms(const StepCost& model, const MeasuredStep& step, DraftingKind kind) {
+  return speculative_step_ns(model, step.batch, step.form, kind, step.draft_share) * 1e-6;
 }
 
 }  // namespace
@@ -120,9 +91,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
     covariance_[i][i] = prior_variance_[i];
   }
   const auto log_time_of = [&](const MeasuredStep& step) {
-    return [&step, this](const StepCost& model) {
-      return std::log(speculative_step_ns(model, step.batch, step.form, kind_, step.draft_share) * 1e-6);
-    };
+    return [&step, this](const StepCost& model) { return std::log(predicted_ms(model, step, kind_)); };
   };
   for (const MeasuredStep& step : measured) {
     if (!(step.ms >= kStepMsLeast && step.ms <= kStepMsMost))
@@ -163,47 +132,83 @@ double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize
   return std::clamp(dot(slope, product(covariance_, slope)) / prior, 0.0, 1.0);
 }
 
-MeasuredStep measured_step_of_log(std::string_view log, const std::string& name, const BatchLoad& batch) {
+CheckedStep checked_step(const RooflineSetup& preset, const MeasuredStep& measured) {
+  constexpr double kPrefillShareMost = 0.5;  // beyond, the step is what an error of the prefill's cost leaves
+  constexpr double kResidualMost = 3.0;
+  const Roofline cost(preset);
+  CheckedStep checked{measured, 0.0, 1.0, ""};
+  MeasuredStep& step = checked.step;
+  step.prompt_tokens_per_second = 0.0;
+  checked.prefill_share = measured.prompt_tokens_per_second * prefill_ns(cost, measured.batch.context) * 1e-9 /
+                          static_cast<double>(measured.batch.context);
+  const bool full_of_prefills = checked.prefill_share > kPrefillShareMost;
+  if (!full_of_prefills) step.ms *= 1.0 - checked.prefill_share;
+  checked.over_preset = step.ms / predicted_ms(cost, step, preset.drafter ? preset.drafter->kind : DraftingKind::head);
+  const std::string times = number("%.3g", checked.over_preset) + " times what this GPU should need";
+  if (full_of_prefills) {
+    checked.refusal = "its windows are full of prefills: " + number("%.0f", measured.prompt_tokens_per_second) +
+                      " prompt tokens a second take " +
+                      number("%.0f %%", 100.0 * std::min(1.0, checked.prefill_share)) +
+                      " of the time, and the step of " + number("%.3g ms", step.ms) + " is " + times +
+                      "; expected windows that decode, with a prompt throughput near 0";
+  } else if (checked.over_preset > kResidualMost) {
+    checked.refusal = "its step of " + number("%.3g ms", step.ms) + " is " + times +
+                      "; expected at most 3 times: are there prefills in it, is it another GPU, do others use the GPU, "
+                      "or is the context longer than --context?";
+  } else if (checked.over_preset < 1.0 / kResidualMost) {
+    checked.refusal = "its step of " + number("%.3g ms", step.ms) + " is " + times +
+                      "; expected at least a third: is it another GPU, more GPUs than --tp, fewer bits than "
+                      "--precision, or a step with drafts?";
+  }
+  return checked;
+}
+
+bool decodes_alone(const ThroughputWindow& window) {
+  constexpr double kPrompts = 0.05;  // tokens for one generated: less than a hundredth of the time
+  return window.prompt_tokens_per_second <= kPrompts * window.tokens_per_second;
+}
+
+MeasuredStep step_of_windows(const AcceptanceData& data, const std::string& name, const BatchLoad& batch) {
+  std::vector<ThroughputWindow> windows = steady_windows(data.throughput, name);
+  const auto middle = windows.begin() + std::ssize(windows) / 2;
+  std::ranges::nth_element(windows, middle, {}, &ThroughputWindow::tokens_per_second);
+  std::set<int> engines;
+  for (const ThroughputWindow& w : data.throughput) engines.insert(w.engine);
   MeasuredStep step;
   step.batch = batch;
-  double tokens = 1.0;
-  std::vector<ThroughputWindow> windows;
-  if (is_sglang_log(log) && !is_vllm_log(log)) {
-    const AcceptanceData data = read_sglang_log(log, name);
-    windows = data.throughput;
-    step.form = {data.tree_nodes > 0 ? data.tree_nodes : data.draft_len, data.draft_len};
-    tokens = data.tokens_per_step();
-    if (data.draft_len < 1)
-      throw input_error(name, "does not say how many tokens a draft has; expected speculative_num_steps");
-  } else {
-    windows = read_vllm_throughput(log, name);
-  }
-  if (has_words(log, "SpecDecoding metrics")) {
-    const AcceptanceData data = read_vllm_log(log, name);
-    step.form = {data.draft_len, data.draft_len};
-    step.draft_share = data.draft_share.value_or(1.0);
-    tokens = data.tokens_per_step();
-    if (data.draft_len < 1)
-      throw input_error(name, "does not say how many tokens a draft has; expected per-position acceptance rates");
-  }
-  return with_load(step, steady_of(windows, name), tokens);
+  step.batch.batch = std::llround(middle->running) * std::ssize(engines);
+  step.draft_share = data.draft_share.value_or(1.0);
+  const auto depth = data.tree_nodes == 0 && middle->draft_tokens
+                         ? static_cast<std::int32_t>(std::lround(*middle->draft_tokens))
+                         : data.draft_len;
+  const double tokens = middle->tokens_per_step.value_or(data.tokens_per_step());
+  if (depth < 1 && tokens > 1.0)
+    throw input_error(name,
+                      "does not say how many tokens a draft has; expected per-position acceptance rates, or "
+                      "speculative_num_steps");
+  step.form = {data.tree_nodes > 0 ? data.tree_nodes : depth, depth};
+  step.ms = 1e3 * middle->running * tokens / middle->tokens_per_second;
+  if (!decodes_alone(*middle)) step.prompt_tokens_per_second = middle->prompt_tokens_per_second;
+  return step;
+}
+
+bool is_step_time(const std::string& text) {
+  return read_number(text.substr(0, text.find('@'))).has_value();
 }
 
 MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch, const std::string& where) {
   const std::size_t at = text.find('@');
   const auto ms = read_number(text.substr(0, at));
-  if (!ms && names_two_dumps(text)) return measured_step_of_dumps(read_acceptance(text), text, batch);
-  if (!ms) return measured_step_of_log(read_text(text, kLogBytesMax), text, batch);
   MeasuredStep step;
-  step.ms = *ms;
   step.batch = batch;
-  if (at == std::string::npos) return step;
-  const std::string rest = text.substr(at + 1);
+  if (ms) step.ms = *ms;
+  if (ms && at == std::string::npos) return step;
+  const std::string rest = at == std::string::npos ? "" : text.substr(at + 1);
   const std::size_t colon = rest.find(':');
   const auto size = read_integer(rest.substr(0, colon), 1, 1 << 20);
   const auto drafts = colon == std::string::npos ? std::optional<std::int64_t>(0)
                                                  : read_integer(rest.substr(colon + 1), 0, kAcceptanceDepthMax);
-  if (!size || !drafts)
+  if (!ms || !size || !drafts)
     throw usage_error(where, "is " + in_quotes(text) + "; expected MS, MS@BATCH, MS@BATCH:DRAFTS, or a log");
   step.batch.batch = *size;
   step.form = {static_cast<std::int32_t>(*drafts), static_cast<std::int32_t>(*drafts)};

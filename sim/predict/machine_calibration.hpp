@@ -12,6 +12,7 @@
 
 #include "sim/cost/roofline.hpp"
 #include "sim/cost/step_ratio.hpp"
+#include "sim/import/acceptance_data.hpp"
 
 namespace draftproof {
 
@@ -20,6 +21,8 @@ struct MeasuredStep {
   BatchLoad batch;
   DraftSize form;            // {0, 0}: a plain step
   double draft_share = 1.0;  // of the requests, that had a draft
+  // Prompts that were computed between these steps, whose time is in `ms`; 0: the steps decoded alone.
+  double prompt_tokens_per_second = 0.0;
 };
 
 class MachineCalibration {
@@ -42,17 +45,31 @@ class MachineCalibration {
   std::vector<double> before_, after_;
 };
 
+// Does a step tell how fast this machine is?
+struct CheckedStep {
+  MeasuredStep step;           // without the time of prompts
+  double prefill_share = 0.0;  // of the measured time, by the model's own prefill cost
+  double over_preset = 1.0;    // step.ms over what the preset predicts
+  std::string refusal;         // why it calibrates nothing, with the likely reasons; empty: it does
+};
+// Refused is a step of windows that computed prompts for most of their time, and one of more than 3 times the preset's
+// time, or less than a third.
+CheckedStep checked_step(const RooflineSetup& preset, const MeasuredStep& measured);
+
 // Measured step times of a user's machine, as people have them: a number, or a server's log.
 
 // MS            a plain decoding step of `batch.batch` requests
 // MS@B, MS@B:K  of B requests; with K drafts each, drafting and verification included
-// FILE          vLLM's log: the step time is running requests x tokens of a step / generation throughput, at the
-//               number of running requests that most windows have; windows that compute prompts are left out. With
-//               metrics of speculation in the log its steps drafted, as they say, else they are plain
-// BEFORE..AFTER two dumps of vLLM's counters: the mean gap between outputs of a request, which is the step that it
-//               waited for, at the mean number of running requests
-// Errors (usage) at `where`; (input) those of the log.
+// Errors (usage) at `where`.
 MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch, const std::string& where);
-MeasuredStep measured_step_of_log(std::string_view log, const std::string& name, const BatchLoad& batch);
+// Is it one of these, and no file?
+bool is_step_time(const std::string& text);
+// Has the window as good as no prompts in it?
+bool decodes_alone(const ThroughputWindow& window);
+// The step of a server's log, or of two dumps of vLLM's counters (the mean gap between outputs of a request): running
+// requests x tokens of a step / generation throughput, at the number of running requests that most windows have, in
+// windows that decode alone where there are any. Errors (input) at `name`: no window under load, or groups of GPUs of
+// which some have no window.
+MeasuredStep step_of_windows(const AcceptanceData& data, const std::string& name, const BatchLoad& batch);
 
 }  // namespace draftproof

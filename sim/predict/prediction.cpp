@@ -48,6 +48,7 @@ class Predictor {
     const BatchLoad load{batch, options_.context, options_.guidance};
     BatchPrediction prediction;
     prediction.batch = batch;
+    prediction.fits = batch <= batch_of_memory();
     const double plain = plain_step_ns(cost_, load);
     prediction.plain_ms = plain * 1e-6;
     prediction.prefill_share = prefill_share(cost_, load, options_.lengths);
@@ -118,6 +119,7 @@ class Predictor {
     row.speedup = row.tokens_per_step / row.step_ratio;
     row.tokens_per_second = static_cast<double>(load.batch) * row.tokens_per_step / (step * 1e-9);
     row.verify = time_of(verify_pass(load, candidate.form, share));
+    row.extrapolated = acceptance_.extrapolates(candidate.form);
     return row;
   }
 
@@ -180,8 +182,6 @@ class Predictor {
                                    fixed(setup.model.experts, 0) + " experts of a layer, a plain step " +
                                    fixed(touched(plain), 0));
     }
-    if (const std::int64_t held = batch_of_memory(); load.batch > held)
-      prediction.notes.push_back("the memory holds " + std::to_string(held) + " requests");
   }
 
   static bool is_better(const PredictionRow& row, const PredictionRow& other) {
@@ -212,17 +212,19 @@ std::string text_of(const LoadInterval& interval, const Prediction& prediction) 
   return "at " + std::to_string(interval.from) + " to " + std::to_string(interval.to);
 }
 
-std::string load_advice_of(const Prediction& prediction) {
+std::string load_advice_of(const Prediction& prediction, std::int64_t context) {
+  if (prediction.batch_of_memory < 1)
+    return "The memory does not hold one request of " + std::to_string(context) +
+           " tokens beside the weights; expected more GPUs (--tp), fewer bits (--precision), or a shorter --context.";
   std::ostringstream out;
   // Loads beyond the memory may be asked for, but no server has them.
-  const std::int64_t most = prediction.batch_of_memory >= 1
-                                ? std::min(prediction.looked_up_to, prediction.batch_of_memory)
-                                : prediction.looked_up_to;
+  const std::int64_t most = std::min(prediction.looked_up_to, prediction.batch_of_memory);
   std::vector<LoadInterval> off = prediction.plain_best;
   std::erase_if(off, [&](const LoadInterval& interval) { return interval.from > most; });
   if (off.empty()) {
-    out << "Speculation pays up to " << most << " requests at a time, "
-        << (most == prediction.batch_of_memory ? "as many as the memory holds" : "as far as was looked");
+    out << "It pays at every load "
+        << (most == prediction.batch_of_memory ? "that fits (" + std::to_string(most) + " requests)"
+                                               : "up to " + std::to_string(most) + " requests, as far as was looked");
   } else {
     out << "Turn speculation off ";
     for (std::size_t i = 0; i < off.size(); ++i)
@@ -237,30 +239,79 @@ std::string load_advice_of(const Prediction& prediction) {
   return out.str();
 }
 
-std::string advice_of(const Prediction& prediction, const std::string& drafter) {
-  const auto paying = std::ranges::find_if(prediction.batches, &BatchPrediction::pays);
+std::string times(const PredictionRow& row) {
+  return fixed(row.speedup, 2) + " times as fast as plain decoding (80 % band " + fixed(row.low, 2) + " to " +
+         fixed(row.high, 2) + ")";
+}
+
+std::string extrapolation_of(const PredictionRow& row) {
+  return row.extrapolated ? ", by extrapolation" : "";
+}
+
+// What to draft at one load: the best, or the server's own K where that is nearly as good.
+std::string draft_advice(const BatchPrediction& batch, const std::string& drafter,
+                         std::optional<std::int32_t> running_drafts) {
+  const PredictionRow& best = batch.rows[batch.best];
+  const std::string at = " at batch " + std::to_string(batch.batch);
+  const auto is_running = [&](const PredictionRow& row) {
+    return !row.form.is_tree() && row.form.depth == running_drafts;
+  };
+  const auto running = std::ranges::find_if(batch.rows, is_running);
+  if (running != batch.rows.end()) {
+    const double gain = best.speedup / running->speedup - 1.0;
+    const std::string more = name_of(best.form) +
+                             (gain < 0.0005 ? " brings as much" : " brings " + fixed(100.0 * gain, 1) + " %") +
+                             extrapolation_of(best);
+    if (is_running(best) || (gain < kGainWorthAChange && running->band().pays()))
+      return "You run " + name_of(running->form) + ": keep it" + at + ", " + times(*running) +
+             (is_running(best) ? "" : "; " + more);
+    return "You run " + name_of(running->form) + "; use " + name_of(best.form) + at + ": " + times(best) + ", " +
+           fixed(100.0 * gain, 1) + " % more than " + name_of(running->form) + extrapolation_of(best);
+  }
+  return "Use " + drafter + " with " + name_of(best.form) + at + ": " + times(best) + extrapolation_of(best);
+}
+
+std::string advice_of(const Prediction& prediction, const BatchPrediction& at_memory, const std::string& drafter,
+                      const PredictOptions& options) {
+  const std::int64_t held = prediction.batch_of_memory;
+  if (held < 1) return prediction.load_advice;
   std::ostringstream out;
-  if (paying == prediction.batches.end()) {
-    const BatchPrediction& first = prediction.batches.front();
-    const PredictionRow& best = first.rows[first.best];
-    out << "Leave speculation off: with " << drafter << " the best, " << name_of(best.form) << ", is "
-        << fixed(best.speedup, 2) << " times as fast as plain decoding at batch " << first.batch << " (80 % band "
-        << fixed(best.low, 2) << " to " << fixed(best.high, 2) << ").";
-    return out.str();
-  }
-  const PredictionRow& best = paying->rows[paying->best];
-  out << "Use " << drafter << " with " << name_of(best.form) << " at batch " << best.batch << ": "
-      << fixed(best.speedup, 2) << " times as fast (80 % band " << fixed(best.low, 2) << " to " << fixed(best.high, 2)
-      << ")";
-  const PredictionRow* last = &best;
+  std::vector<const BatchPrediction*> fitting;
+  std::string too_large;
   for (const BatchPrediction& batch : prediction.batches) {
-    const PredictionRow& row = batch.rows[batch.best];
-    if (row.batch <= best.batch || !batch.pays()) continue;
-    const bool same = row.form.nodes == last->form.nodes && row.form.depth == last->form.depth;
-    out << ", " << (same ? "" : name_of(row.form) + " ") << "at batch " << row.batch << ": " << fixed(row.speedup, 2);
-    last = &row;
+    if (batch.fits)
+      fitting.push_back(&batch);
+    else
+      too_large += (too_large.empty() ? "Batch " : ", ") + std::to_string(batch.batch);
   }
-  out << ". " << prediction.load_advice;
+  if (!too_large.empty())
+    too_large += " does not fit: the memory holds " + std::to_string(held) + " requests of " +
+                 std::to_string(options.context) + " tokens.";
+  if (fitting.empty()) {
+    out << too_large << " ";
+    too_large.clear();
+    fitting.push_back(&at_memory);
+  }
+  const auto paying = std::ranges::find_if(fitting, [](const BatchPrediction* batch) { return batch->pays(); });
+  if (paying == fitting.end()) {
+    const BatchPrediction& first = *fitting.front();
+    const PredictionRow& best = first.rows[first.best];
+    out << (options.running_drafts ? "Turn" : "Leave") << " speculation off: with " << drafter << " the best, "
+        << name_of(best.form) << ", is " << fixed(best.speedup, 2) << " times as fast as plain decoding at batch "
+        << first.batch << " (80 % band " << fixed(best.low, 2) << " to " << fixed(best.high, 2) << ").";
+  } else {
+    const PredictionRow* last = &(*paying)->rows[(*paying)->best];
+    out << draft_advice(**paying, drafter, options.running_drafts);
+    for (const BatchPrediction* batch : fitting) {
+      const PredictionRow& row = batch->rows[batch->best];
+      if (row.batch <= (*paying)->batch || !batch->pays()) continue;
+      out << ", " << (row.form == last->form ? "" : name_of(row.form) + " ") << "at batch " << row.batch << ": "
+          << fixed(row.speedup, 2);
+      last = &row;
+    }
+    out << ". " << prediction.load_advice;
+  }
+  if (!too_large.empty()) out << " " << too_large;
   return out.str();
 }
 
@@ -316,8 +367,12 @@ Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& 
     };
     prediction.drafts.push_back({row.form, predictor.memory_bound_up_to(row.form, ladder), break_even(same_pays)});
   }
-  prediction.load_advice = load_advice_of(prediction);
-  prediction.advice = advice_of(prediction, machine.setup().drafter->name);
+  prediction.load_advice = load_advice_of(prediction, options.context);
+  const BatchPrediction at_memory = predictor.of_batch(std::max<std::int64_t>(prediction.batch_of_memory, 1));
+  prediction.advice = advice_of(prediction, at_memory, machine.setup().drafter->name, options);
+  if (acceptance.rates_are_bounds())
+    prediction.advice +=
+        " The acceptance rates are bounds, since drafts were of several lengths: the band is wider for it.";
   return prediction;
 }
 

@@ -26,6 +26,7 @@ struct PredictOptions {
   std::vector<std::int64_t> batches{1, 8, 32};
   std::int64_t context = 1024;
   LoopLengths lengths;  // given: speedups are ratios of a closed loop's throughputs, prefills included
+  std::optional<std::int32_t> running_drafts;  // K of the server that asks, where it drafts chains
   bool guidance = false;
   std::int32_t drafts_max = 8;
   std::vector<std::int32_t> tree_nodes{8, 16, 32, 60};
@@ -49,6 +50,7 @@ struct PredictionRow {
   double step_ratio = 1.0;
   double speedup = 1.0;
   double low = 1.0, high = 1.0;    // of the speedup: the 80 % band
+  bool extrapolated = false;       // its acceptance stands behind the positions that were measured
   double tokens_per_second = 0.0;  // of the whole batch
   PassTime verify;                 // the target's pass
 
@@ -57,6 +59,7 @@ struct PredictionRow {
 
 struct BatchPrediction {
   std::int64_t batch = 1;
+  bool fits = true;       // the memory holds so many requests of this context
   double plain_ms = 0.0;  // a step without speculation
   double plain_tokens_per_second = 0.0;
   double prefill_share = 0.0;  // of the time of plain decoding in a closed loop
@@ -65,7 +68,7 @@ struct BatchPrediction {
   std::size_t best = 0;             // of rows that the engine takes
   std::size_t best_chain = 0;
   std::optional<std::size_t> best_tree;
-  std::vector<std::string> notes;  // what makes a step here dearer than a little below: graphs, experts, memory
+  std::vector<std::string> notes;  // what makes a step here dearer than a little below: graphs, experts
 
   // Is a draft better than plain decoding?
   bool pays() const { return rows[best].band().pays(); }
@@ -96,9 +99,12 @@ struct Prediction {
   std::int64_t batch_of_memory = 0;  // requests of this context that the memory holds
   double ridge_intensity = 0.0;      // operations a byte where memory and multiplications take equally long
   std::vector<DraftLimits> drafts;   // those that have rows
-  std::string advice;                // which drafts, and load_advice
+  std::string advice;                // which drafts at loads that fit, and load_advice
   std::string load_advice;           // at which loads speculation is to be off, and from which on a loss is possible
 };
+
+// A change of K that gains less is not worth a restart of the server.
+inline constexpr double kGainWorthAChange = 0.03;
 
 Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& acceptance,
                    const StepRatioScatter& scatter, const PredictOptions& options);

@@ -1,71 +1,69 @@
 #include "sim/predict/prediction_request.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 
-#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
-#include "base/json_values.hpp"
 #include "base/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/cost/quantization.hpp"
-#include "sim/import/read_acceptance.hpp"
-#include "sim/import/server_setup.hpp"
-#include "sim/import/text_lines.hpp"
-#include "sim/predict/machine_calibration.hpp"
 
 namespace draftproof {
 namespace {
 
-constexpr std::uint64_t kServerLogBytesMax = std::uint64_t{1} << 30;
+constexpr const char* kTypical = "typical";
 
-// What the log says, in the place of what the request leaves at its default; in words, for people.
-std::string take_from_log(PredictionRequest& request) {
+// The files of a request by their paths, each read once.
+class Shelf {
+ public:
+  explicit Shelf(ImportOptions options) : options_(std::move(options)) {}
+  const SeenLog& log(const std::string& path) {
+    const auto found = logs_.find(path);
+    return found != logs_.end() ? found->second : logs_.emplace(path, see_log(path, options_)).first->second;
+  }
+
+ private:
+  ImportOptions options_;
+  std::map<std::string, SeenLog> logs_;
+};
+
+// What the log says, in the place of what the request leaves at its default.
+void take_from_log(const SeenLog& log, PredictionRequest& request) {
   const PredictionRequest usual;
-  const std::string& log = request.log;
-  const bool dumps = names_two_dumps(log);  // which say nothing of the server
-  const std::string text = dumps ? "" : read_text(log, kServerLogBytesMax);
-  const std::string name = log == "-" ? "standard input" : printable_line(log);
-  const ServerSetup server = read_server_setup(text, name);
-  std::string found;
-  const auto take = [&](auto& value, const auto& usual_value, const auto& of_log, const std::string& words) {
-    if (!(value == usual_value) || words.empty()) return;
-    value = of_log;
-    found += (found.empty() ? "" : ", ") + words;
+  const ServerSetup& server = log.server;
+  const auto take = [&](auto PredictionRequest::*value, const auto& of_log, bool said) {
+    if (said && request.*value == usual.*value) request.*value = of_log;
   };
   std::error_code ignored;
   const bool has_config = std::filesystem::exists(request.model, ignored);  // it says what the log leaves open
-  take(request.model, usual.model, server.model, server.model);
+  take(&PredictionRequest::model, server.model, !server.model.empty());
   if (request.precision.empty() && server.precision_error && !has_config) throw *server.precision_error;
-  take(request.precision, usual.precision, server.precision, server.precision);
-  if (server.tp)
-    take(request.tp, usual.tp, server.tp, std::to_string(*server.tp) + (*server.tp == 1 ? " GPU" : " GPUs"));
-  if (server.dp > 1) take(request.dp, usual.dp, server.dp, "DP " + std::to_string(server.dp));
-  if (server.pp > 1) take(request.pp, usual.pp, server.pp, "PP " + std::to_string(server.pp));
-  if (server.expert_parallel) take(request.expert_parallel, usual.expert_parallel, true, "experts over all GPUs");
-  take(request.engine, usual.engine, server.engine, server.engine);
-  take(request.drafter, usual.drafter, server.drafter, server.drafter);
-  const bool drafts = !server.found() || !server.drafter.empty();
-  if (drafts && request.metrics.empty() && request.acceptance.empty() && holds_acceptance(log)) {
-    request.metrics = log;
-    if (server.drafts && !request.metrics_drafts) request.metrics_drafts = server.drafts;
-    found += (found.empty() ? "" : ", ") + std::string("its acceptance");
-  }
-  const bool timed = dumps ? !read_acceptance(log, {request.metrics_name, ""}).throughput.empty()
-                           : has_words(text, "Avg generation throughput") || has_words(text, "gen throughput");
-  if (timed && server.dp == 1) {  // of several groups each logs its own load
-    const MeasuredStep step = read_measured_step(log, {}, "--calibrate-with");
-    take(request.batches, usual.batches, std::vector<int>{static_cast<int>(step.batch.batch)},
-         "the load of " + std::to_string(step.batch.batch) + " requests at a time");
-    take(request.calibrate_with, usual.calibrate_with, std::vector<std::string>{log}, "the time of a step");
+  take(&PredictionRequest::precision, server.precision, !server.precision.empty());
+  take(&PredictionRequest::tp, server.tp, server.tp.has_value());
+  take(&PredictionRequest::dp, server.dp, server.dp > 1);
+  take(&PredictionRequest::pp, server.pp, server.pp > 1);
+  take(&PredictionRequest::expert_parallel, true, server.expert_parallel);
+  take(&PredictionRequest::engine, server.engine, server.found());
+  take(&PredictionRequest::drafter, server.drafter, !server.drafter.empty());
+  if (log.step) take(&PredictionRequest::batches, std::vector<int>{static_cast<int>(log.step->batch.batch)}, true);
+  if (request.drafter == server.drafter || server.drafter.empty()) {
+    if (log.acceptance && request.metrics.empty() && request.acceptance.empty()) request.metrics = request.log;
+    if (server.drafts && request.metrics == request.log && !request.metrics_drafts)
+      request.metrics_drafts = server.drafts;
   }
   const auto require = [&](const char* option, const std::string& value, const char* what) {
-    if (value.empty()) throw usage_error(option, "is missing, and " + name + " does not say it; expected " + what);
+    if (value.empty()) throw usage_error(option, "is missing, and " + log.name + " does not say it; expected " + what);
   };
   require("--model", request.model, "the model's name");
   require("--gpu", request.gpu, "the GPU's name, which no server logs");
-  require("--drafter", request.drafter, "EAGLE-3, MTP, n-gram, ..., or a draft model");
-  return found.empty() ? "Nothing that is needed stands in " + name + "." : "From " + name + ": " + found + ".";
+  require("--drafter", request.drafter, kDrafterExpected);
+  if (request.metrics.empty() && request.acceptance.empty())
+    throw usage_error("--acceptance", "is missing, and " + log.name + " has no acceptance of " +
+                                          printable_line(request.drafter) +
+                                          "; expected --metrics FILE, an acceptance model, or typical: the median of "
+                                          "published rates of such drafters");
 }
 
 // What is asked for, else the model's own, of which a name says nothing: one with the word of another precision is
@@ -119,20 +117,21 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   return setup;
 }
 
-AcceptanceEstimate acceptance_of(const PredictionRequest& request, const DrafterShape& drafter) {
+AcceptanceEstimate acceptance_of(const PredictionRequest& request, const DrafterShape& drafter, Shelf& shelf) {
   if (!request.metrics.empty() && !request.acceptance.empty())
     throw usage_error("--acceptance", "is given beside --metrics; expected one of them");
   if (!request.metrics.empty()) {
-    const std::string rates = request.metrics_rates == "as said" ? "" : request.metrics_rates;
-    const AcceptanceData data = read_acceptance(request.metrics, {request.metrics_name, rates});
-    const std::string format = "has no use with " + printable_line(request.metrics) + ", which is a " + data.format;
-    if (!request.metrics_name.empty() && !data.takes_choice) throw usage_error("--metrics-name", format);
-    if (!rates.empty() && !data.takes_rates) throw usage_error("--metrics-rates", format);
-    return AcceptanceEstimate::of_data(data, request.metrics_drafts);
+    const SeenLog& log = shelf.log(request.metrics);
+    if (!log.acceptance)
+      throw input_error(log.name, "has no acceptance of drafts; expected the log of a server that speculates");
+    const std::string format = "has no use with " + log.name + ", which is a " + log.acceptance->format;
+    if (!request.metrics_name.empty() && !log.acceptance->takes_choice) throw usage_error("--metrics-name", format);
+    if (request.metrics_rates != "as said" && !log.acceptance->takes_rates)
+      throw usage_error("--metrics-rates", format);
+    return AcceptanceEstimate::of_data(*log.acceptance, request.metrics_drafts);
   }
-  if (!request.acceptance.empty())
-    return AcceptanceEstimate::of_model(make_acceptance(request.acceptance, 0, "--acceptance"), request.acceptance);
-  return AcceptanceEstimate::typical_of(drafter);
+  if (request.acceptance.empty() || request.acceptance == kTypical) return AcceptanceEstimate::typical_of(drafter);
+  return AcceptanceEstimate::of_model(make_acceptance(request.acceptance, 0, "--acceptance"), request.acceptance);
 }
 
 PredictOptions options_of(const PredictionRequest& request, const std::string& engine) {
@@ -153,107 +152,135 @@ PredictOptions options_of(const PredictionRequest& request, const std::string& e
   return options;
 }
 
-void add_notes(const RooflineSetup& preset, const AcceptanceEstimate& acceptance, PredictionReport& report) {
-  if (!preset.model.assumption.empty()) report.notes.push_back(preset.model.assumption);
-  report.notes.insert(report.notes.end(), acceptance.notes().begin(), acceptance.notes().end());
-  if (!report.options.engine_takes_trees && !report.options.tree_nodes.empty() && acceptance.knows_trees())
-    report.notes.push_back(preset.engine.name +
-                           " verifies chains: trees are shown for comparison and are not advised.");
+// Prompts for outputs as a server's log has them: a loop of requests of this context in which they are in that ratio.
+LoopLengths lengths_of(double prompt_per_output, std::int64_t context) {
+  const double output = static_cast<double>(context) / (prompt_per_output + 0.5);
+  const LoopLengths lengths{std::llround(prompt_per_output * output), std::llround(output)};
+  return lengths.prompt > 0 && lengths.output > 0 ? lengths : LoopLengths{};
+}
+
+std::vector<CheckedStep> steps_of(const PredictionInputs& inputs, Shelf& shelf) {
+  const PredictionRequest& request = inputs.request;
+  const BatchLoad load{inputs.options.batches.front(), inputs.options.context, inputs.options.guidance};
+  const auto at_load = [&](MeasuredStep step) {
+    step.batch.context = load.context;
+    step.batch.guidance = load.guidance;
+    return step;
+  };
+  std::vector<CheckedStep> steps;
+  for (const std::string& text : request.calibrate_with) {
+    MeasuredStep step;
+    if (is_step_time(text)) {
+      step = read_measured_step(text, load, "--calibrate-with");
+    } else {
+      const SeenLog& log = shelf.log(text);
+      if (!log.step)
+        throw input_error(log.name,
+                          names_two_dumps(text)
+                              ? "does not say how long steps took; expected vllm:inter_token_latency_seconds, "
+                                "vllm:iteration_tokens_total and vllm:generation_tokens_total in both dumps"
+                              : "has no line of throughput with running requests; expected a log of a server under "
+                                "load");
+      step = at_load(*log.step);
+    }
+    steps.push_back(checked_step(inputs.preset, step));
+    if (!steps.back().refusal.empty() && !request.calibrate_anyway)
+      throw usage_error("--calibrate-with",
+                        printable_line(text) + ": " + steps.back().refusal + ". --calibrate-anyway takes it");
+  }
+  if (steps.empty() && inputs.seen && inputs.seen->step)
+    steps.push_back(checked_step(inputs.preset, at_load(*inputs.seen->step)));
+  if (request.calibrate_anyway)
+    for (CheckedStep& step : steps) step.refusal.clear();
+  return steps;
+}
+
+std::vector<MeasuredStep> used_steps(const std::vector<CheckedStep>& steps) {
+  std::vector<MeasuredStep> used;
+  for (const CheckedStep& step : steps)
+    if (step.refusal.empty()) used.push_back(step.step);
+  return used;
+}
+
+std::vector<std::string> notes_of(const PredictionInputs& inputs) {
+  std::vector<std::string> notes;
+  const AcceptanceEstimate& acceptance = inputs.acceptance;
+  if (!inputs.preset.model.assumption.empty()) notes.push_back(inputs.preset.model.assumption);
+  notes.insert(notes.end(), acceptance.notes().begin(), acceptance.notes().end());
+  if (!inputs.options.engine_takes_trees && !inputs.options.tree_nodes.empty() && acceptance.knows_trees())
+    notes.push_back(inputs.preset.engine.name +
+                    " verifies chains: trees are shown for comparison and are not advised.");
+  return notes;
 }
 
 ComparedPrediction compared_with(const std::string& drafter, bool guidance, const RooflineSetup& setup,
                                  const AcceptanceEstimate& acceptance, const PredictOptions& options) {
   PredictOptions other = options;
   other.guidance = guidance;
+  other.running_drafts.reset();  // of another drafter
   return {drafter, guidance, acceptance.description(),
           predict(MachineCalibration(setup, {}), acceptance, scatter_of(setup, shipped_fit()), other)};
 }
 
-using Json = nlohmann::ordered_json;
-
-void set_form(Json& json, const DraftSize& form) {
-  json["k"] = form.is_tree() ? Json(nullptr) : Json(form.depth);
-  json["tree"] = form.is_tree() ? Json{{"nodes", form.nodes}, {"depth", form.depth}} : Json(nullptr);
-}
-
-Json pass_json(const PassTime& pass) {
-  return {{"ms", pass.ms},
-          {"floor_ms", pass.floor.ns() * 1e-6},
-          {"intensity", pass.floor.intensity()},
-          {"memory_bound", pass.floor.memory_bound()}};
-}
-
-Json row_json(const PredictionRow& row) {
-  Json json;
-  json["batch"] = row.batch;
-  set_form(json, row.form);
-  json["speedup"] = row.speedup;
-  json["low"] = row.low;
-  json["high"] = row.high;
-  json["loss_probability"] = row.band().loss_probability();
-  json["step_ratio"] = row.step_ratio;
-  json["tokens_per_step"] = row.tokens_per_step;
-  json["tokens_per_second"] = row.tokens_per_second;
-  json["verify_pass"] = pass_json(row.verify);
-  return json;
-}
-
-Json compared_json(const ComparedPrediction& compared) {
-  Json json;
-  json["drafter"] = compared.drafter;
-  json["guidance"] = compared.guidance;
-  json["acceptance"] = compared.acceptance;
-  json["best"] = json_list(compared.prediction.batches,
-                           [](const BatchPrediction& batch) { return row_json(batch.rows[batch.best]); });
-  json["break_even_batch"] = or_null(compared.prediction.break_even);
-  json["batch_max"] = compared.prediction.looked_up_to;
-  return json;
-}
-
-Json points_json(const SpeedupPoints& points) {
-  const auto point_json = [](const SpeedupPoint& point) -> Json {
-    return {{"source", point.source},   {"drafter", point.drafter}, {"draft", point.draft}, {"batch", point.batch},
-            {"speedup", point.speedup}, {"low", point.low},         {"high", point.high}};
-  };
-  return {{"path", points.path}, {"others", points.others}, {"points", json_list(points.points, point_json)}};
-}
-
-Json limits_json(const DraftLimits& limits) {
-  Json json;
-  set_form(json, limits.form);
-  json["memory_bound_up_to"] = limits.memory_bound_up_to;
-  json["break_even_batch"] = or_null(limits.break_even);
-  return json;
-}
-
 }  // namespace
 
-PredictionReport answer(const PredictionRequest& asked, const std::function<void()>& check) {
-  PredictionReport report;
+PredictionInputs inputs_of(const PredictionRequest& asked) {
   PredictionRequest request = asked;
-  if (!request.log.empty()) report.notes.push_back(take_from_log(request));
+  Shelf shelf({request.metrics_name, request.metrics_rates == "as said" ? "" : request.metrics_rates});
+  std::optional<SeenLog> seen;
+  if (!request.log.empty()) {
+    seen = shelf.log(request.log);
+    take_from_log(*seen, request);
+  }
   const RooflineSetup preset = setup_of(request);
+  PredictionInputs inputs{request,
+                          seen,
+                          preset,
+                          acceptance_of(request, *preset.drafter, shelf),
+                          options_of(request, preset.engine.name),
+                          false,
+                          {},
+                          MachineCalibration(preset, {}),
+                          {},
+                          {}};
+  inputs.acceptance.set_factor(request.acceptance_factor);
+  if (seen && request.prompt == 0 && seen->prompt_per_output > 0.0) {
+    inputs.options.lengths = lengths_of(seen->prompt_per_output, inputs.options.context);
+    inputs.prefills_of_log = inputs.options.lengths.prompt > 0;
+  }
+  if (!request.metrics.empty()) inputs.options.running_drafts = shelf.log(request.metrics).running_drafts();
+  inputs.steps = steps_of(inputs, shelf);
+  inputs.machine = MachineCalibration(preset, used_steps(inputs.steps));
+  if (!request.measured.empty()) inputs.points = read_speedup_points(request.measured, preset);
+  inputs.notes = notes_of(inputs);
+  return inputs;
+}
+
+Prediction prediction_at(const PredictionInputs& inputs, const std::vector<std::int64_t>& batches) {
+  PredictOptions options = inputs.options;
+  options.batches = batches;
+  return predict(inputs.machine, inputs.acceptance, scatter_of(inputs.preset, shipped_fit()), options);
+}
+
+PredictionReport answer(const PredictionInputs& inputs, const std::function<void()>& check) {
+  PredictionReport report;
+  const PredictionRequest& request = inputs.request;
   check();
-  report.options = options_of(request, preset.engine.name);
-  AcceptanceEstimate acceptance = acceptance_of(request, *preset.drafter);
-  acceptance.set_factor(request.acceptance_factor);
+  report.seen = inputs.seen;
+  report.setup = inputs.machine.setup();
+  report.acceptance = inputs.acceptance.description();
   report.acceptance_factor = request.acceptance_factor;
-  const BatchLoad load{report.options.batches.front(), report.options.context, report.options.guidance};
-  for (const std::string& text : request.calibrate_with)
-    report.measured_steps.push_back(read_measured_step(text, load, "--calibrate-with"));
-  const MachineCalibration machine(preset, report.measured_steps);
-  report.setup = machine.setup();
-  report.acceptance = acceptance.description();
-  add_notes(preset, acceptance, report);
-  report.residuals_before = machine.residuals_before();
-  report.residuals_after = machine.residuals_after();
-  if (!request.measured.empty()) report.points = read_speedup_points(request.measured, preset);
-  check();
-  report.prediction = predict(machine, acceptance, scatter_of(preset, shipped_fit()), report.options);
+  report.notes = inputs.notes;
+  report.options = inputs.options;
+  report.prefills_of_log = inputs.prefills_of_log;
+  report.steps = inputs.steps;
+  report.over_calibrated = inputs.machine.residuals_after();
+  report.points = inputs.points;
+  report.prediction = prediction_at(inputs, inputs.options.batches);
   check();
   if (request.compare_guidance)
     report.compared.push_back(
-        compared_with(preset.drafter->name, !request.guidance, report.setup, acceptance, report.options));
+        compared_with(inputs.preset.drafter->name, !request.guidance, report.setup, inputs.acceptance, report.options));
   for (const std::string& name : request.compared_drafters) {
     check();
     RooflineSetup setup = report.setup;
@@ -263,6 +290,10 @@ PredictionReport answer(const PredictionRequest& asked, const std::function<void
     report.compared.push_back(compared_with(setup.drafter->name, request.guidance, setup, typical, report.options));
   }
   return report;
+}
+
+PredictionReport answer(const PredictionRequest& request, const std::function<void()>& check) {
+  return answer(inputs_of(request), check);
 }
 
 std::string head_of(const PredictionReport& report) {
@@ -276,72 +307,6 @@ std::string head_of(const PredictionReport& report) {
   return s.model.name + " (" + name_of(s.precision) + ") on " +
          (gpus > 1 ? std::to_string(gpus) + " x " : std::string()) + s.gpu.name + parallel + ", " + s.engine.name +
          ", drafter " + s.drafter->name;
-}
-
-nlohmann::ordered_json prediction_json(const PredictionReport& report) {
-  const RooflineSetup& s = report.setup;
-  const Prediction& prediction = report.prediction;
-  Json json;
-  json["model"] = s.model.name;
-  json["gpu"] = s.gpu.name;
-  json["tp"] = s.tp;
-  json["dp"] = s.dp;
-  json["pp"] = s.pp;
-  json["expert_parallel"] = s.expert_parallel;
-  json["precision"] = name_of(s.precision);
-  json["engine"] = s.engine.name;
-  json["drafter"] = s.drafter->name;
-  json["context"] = report.options.context;
-  json["prompt"] = report.options.lengths.prompt > 0 ? Json(report.options.lengths.prompt) : Json(nullptr);
-  json["output"] = report.options.lengths.output > 0 ? Json(report.options.lengths.output) : Json(nullptr);
-  json["guidance"] = report.options.guidance;
-  json["acceptance"] = report.acceptance;
-  json["acceptance_factor"] = report.acceptance_factor;
-  json["draft_cost_factor"] = s.draft_cost_factor;
-  json["notes"] = report.notes;
-  Json measured = Json::array();
-  for (std::size_t i = 0; i < report.measured_steps.size(); ++i) {
-    const MeasuredStep& step = report.measured_steps[i];
-    measured.push_back({{"ms", step.ms},
-                        {"batch", step.batch.batch},
-                        {"k", step.form.depth},
-                        {"measured_over_preset", report.residuals_before[i]},
-                        {"measured_over_calibrated", report.residuals_after[i]}});
-  }
-  json["calibration"] = measured;
-  Json rows = Json::array();
-  Json best = Json::array();
-  for (const BatchPrediction& batch : prediction.batches) {
-    for (const PredictionRow& row : batch.rows) rows.push_back(row_json(row));
-    Json entry = row_json(batch.rows[batch.best]);
-    entry["pays"] = batch.pays();
-    entry["notes"] = batch.notes;
-    entry["plain_ms"] = batch.plain_ms;
-    entry["plain_tokens_per_second"] = batch.plain_tokens_per_second;
-    entry["prefill_share"] = batch.prefill_share;
-    entry["plain_pass"] = pass_json(batch.plain_pass);
-    entry["best_k"] = row_json(batch.rows[batch.best_chain]);
-    entry["best_tree"] = batch.best_tree ? row_json(batch.rows[*batch.best_tree]) : Json(nullptr);
-    best.push_back(entry);
-  }
-  json["rows"] = rows;
-  json["best"] = best;
-  json["plain_best"] = json_list(prediction.plain_best, [](const LoadInterval& off) -> Json {
-    return {{"from", off.from}, {"to", off.to}};
-  });
-  json["loss_possible_from"] = or_null(prediction.loss_possible_from);
-  json["break_even_batch"] = or_null(prediction.break_even);
-  json["break_even_low"] = or_null(prediction.break_even_low);
-  json["break_even_high"] = or_null(prediction.break_even_high);
-  json["batch_max"] = prediction.looked_up_to;
-  json["batch_of_memory"] = prediction.batch_of_memory;
-  json["ridge_intensity"] = prediction.ridge_intensity;
-  json["drafts"] = json_list(prediction.drafts, limits_json);
-  json["compared"] = json_list(report.compared, compared_json);
-  json["measured"] = report.points ? points_json(*report.points) : Json(nullptr);
-  json["load_advice"] = prediction.load_advice;
-  json["advice"] = prediction.advice;
-  return json;
 }
 
 }  // namespace draftproof

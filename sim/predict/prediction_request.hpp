@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "sim/predict/prediction.hpp"
+#include "sim/predict/seen_log.hpp"
 #include "sim/predict/speedup_points.hpp"
 
 namespace draftproof {
+
+inline constexpr const char* kDrafterExpected = "a drafter's name: EAGLE-3, MTP, n-gram, ... (draftproof presets)";
 
 struct PredictionRequest {
   // A server's log, from which what is left at its default is taken: model, precision, tp, engine, drafter, its
@@ -29,7 +32,7 @@ struct PredictionRequest {
   std::string metrics_name;
   std::optional<int> metrics_drafts;
   std::string metrics_rates = "as said";
-  std::string acceptance;  // an acceptance model, or empty
+  std::string acceptance;  // an acceptance model, "typical" (of such drafters), or empty: typical unless there is a log
   std::vector<int> batches{1, 8, 32};
   int context = 1024;
   int prompt = 0, output = 0;  // tokens of a closed loop's requests; they give the context. 0: decoding alone
@@ -37,6 +40,7 @@ struct PredictionRequest {
   std::vector<int> trees{8, 16, 32, 60};
   bool guidance = false;
   std::vector<std::string> calibrate_with;
+  bool calibrate_anyway = false;  // with a step that checked_step() refuses
   // Factors of a what-if: on the acceptance of drafts, and on their cost.
   double acceptance_factor = 1.0;
   double draft_cost_factor = 1.0;
@@ -57,23 +61,44 @@ struct ComparedPrediction {
   Prediction prediction;
 };
 
+// What a prediction is made of. Files are read once, and predictions of other loads share them.
+struct PredictionInputs {
+  PredictionRequest request;    // with what its log says
+  std::optional<SeenLog> seen;  // the log
+  RooflineSetup preset;
+  AcceptanceEstimate acceptance;
+  PredictOptions options;
+  bool prefills_of_log = false;  // options.lengths are from the log's prompt throughput
+  std::vector<CheckedStep> steps;
+  MachineCalibration machine;  // by those that are not refused
+  std::optional<SpeedupPoints> points;
+  std::vector<std::string> notes;
+};
+
 struct PredictionReport {
+  std::optional<SeenLog> seen;
   RooflineSetup setup;     // as calibrated
   std::string acceptance;  // in words
   double acceptance_factor = 1.0;
   std::vector<std::string> notes;
   PredictOptions options;
-  std::vector<MeasuredStep> measured_steps;
-  std::vector<double> residuals_before, residuals_after;
+  bool prefills_of_log = false;
+  std::vector<CheckedStep> steps;
+  std::vector<double> over_calibrated;  // of each step that is not refused: measured over predicted
   Prediction prediction;
   std::vector<ComparedPrediction> compared;
   std::optional<SpeedupPoints> points;
 };
 
-// `check` is called between parts that take some milliseconds, and may throw to end the work. Errors (usage, input) at
-// the option, file or line.
+// Errors (usage, input) at the option, file or line.
+PredictionInputs inputs_of(const PredictionRequest& request);
+// `check` is called between parts that take some milliseconds, and may throw to end the work.
+PredictionReport answer(
+    const PredictionInputs& inputs, const std::function<void()>& check = [] {});
 PredictionReport answer(
     const PredictionRequest& request, const std::function<void()>& check = [] {});
+// The same at other loads.
+Prediction prediction_at(const PredictionInputs& inputs, const std::vector<std::int64_t>& batches);
 
 // A prediction as the JSON document of `draftproof predict` (docs/json.md), without its envelope and files.
 

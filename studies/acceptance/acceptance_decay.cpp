@@ -150,6 +150,9 @@ void fill_curve(DecayCurve& curve, const Source& source, const AcceptanceDecaySn
     curve.drafts = source.data->drafts;
     curve.acceptance_length = source.data->acceptance_length;
     curve.acceptance_length_error = source.data->acceptance_length_error;
+    if (const std::int32_t k = settings.drafts > 0 ? settings.drafts : source.data->draft_len;
+        k > 0 && source.data->tree_nodes == 0 && source.data->survival_bounds.empty())
+      curve.running_k = k;
     add_intervals(curve, *source.data);
   }
 

@@ -56,6 +56,7 @@ struct DecayCurve {
   std::vector<double> survival_product;  // [K_max] a_1 ... a_i
   // [K_max + 1], of a step with K drafts at index K.
   std::vector<DecayValue> tokens_per_step, speedup;
+  std::optional<std::int32_t> running_k;  // of the server whose file it is, where it drafts chains of one length
   std::int32_t best_k = 0;
   std::optional<std::int32_t> best_k_low, best_k_high;  // at the ends of the survival's intervals
   double best_speedup = 1.0;

@@ -35,6 +35,7 @@ Json curve_json(const DecayCurve& curve) {
   json["survival_product"] = curve.survival_product;
   put(json, "tokens_per_step", curve.tokens_per_step);
   put(json, "speedup", curve.speedup);
+  json["running_k"] = or_null(curve.running_k);
   json["best_k"] = curve.best_k;
   json["best_k_low"] = or_null(curve.best_k_low);
   json["best_k_high"] = or_null(curve.best_k_high);

@@ -266,6 +266,7 @@ std::vector<std::string> command_arguments(const SpeedupByBatchSettings& setting
     add_unless("--tree-nodes", joined(request.trees, ",", text_of), joined(usual.trees, ",", text_of));
   if (request.guidance) arguments.emplace_back("--guidance");
   add_unless("--calibrate-with", joined(request.calibrate_with, ","), "");
+  if (request.calibrate_anyway) arguments.emplace_back("--calibrate-anyway");
   add_unless("--acceptance-factor", json_number(request.acceptance_factor), json_number(1.0));
   add_unless("--draft-cost-factor", json_number(request.draft_cost_factor), json_number(1.0));
   add_unless("--compare-drafters", joined(request.compared_drafters, ","), "");

@@ -18,10 +18,9 @@
 #include "engine/weights/json_fields.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/import/read_acceptance.hpp"
-#include "sim/import/server_setup.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/machine/machine_profile.hpp"
-#include "sim/predict/machine_calibration.hpp"
+#include "sim/predict/seen_log.hpp"
 #include "sim/predict/speedup_points.hpp"
 #include "sim/serving/grid.hpp"
 #include "tests/engine/heads/head_folders.hpp"
@@ -479,9 +478,7 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
       {"prometheus", "metrics.txt", prometheus_texts(), [](const std::string& path) { read_acceptance(path); }},
       {"server_log", "server.log", server_logs(),
        [](const std::string& path) {
-         const std::string text(InputFile(path).text());
-         read_server_setup(text, path);
-         measured_step_of_log(text, path, {8, 1024, false});
+         see_log(path);
          read_acceptance(path);
        }},
       {"llama_cpp_log", "llama.log", llama_cpp_logs(), [](const std::string& path) { read_acceptance(path); }},

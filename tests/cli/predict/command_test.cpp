@@ -99,7 +99,7 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   const ProgramResult text = run_draftproof(arguments_with({"--metrics", log, "--calibrate-with", "8.0,11.5@1:3"}));
   CHECK(text.exit_code == 0);
   CHECK(text.out.find("<- best") != std::string::npos);
-  CHECK(text.out.find("measured: 11.5 ms at batch 1, K = 3") != std::string::npos);
+  CHECK(text.out.find("Your step takes 11.5 ms at batch 1, K = 3: ") != std::string::npos);
 }
 
 TEST_CASE("every option of predict reaches the drafter that is asked for and those that it is compared with") {
@@ -202,7 +202,14 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   // 2,400 tokens a second of 16 requests in steps of 2.6: 17.3 ms, but for the share of steps without a draft.
   REQUIRE(document.at("calibration").size() == 1);
   CHECK(document.at("calibration")[0].at("k") == 5);
-  CHECK(document.at("notes")[0].get<std::string>().starts_with("From " + log + ": meta-llama/Llama-3.1-8B-Instruct, "));
+  const std::string read =
+      log +
+      " is a vLLM log (0.11.0): meta-llama/Llama-3.1-8B-Instruct, EAGLE-3, K = 5, TP 1, 1 window of "
+      "throughput; used: acceptance 2.60 over 1000 steps, rates of 5 positions, load 16, step ";
+  CHECK_THAT(document.at("read").at("text").get<std::string>(), Catch::StartsWith(read));
+  CHECK(document.at("running_k") == 5);
+  CHECK_THAT(run_draftproof({"predict", log, "--gpu", "H100"}).out, Catch::StartsWith(read));
+  CHECK_THAT(run_draftproof({"read", log}).out, Catch::StartsWith(read));
   // What an option says holds.
   const ordered_json asked = json_of({"predict", log, "--gpu", "H100", "--model", "Qwen3-8B", "--batch", "1,4"});
   CHECK(asked.at("model") == "Qwen3-8B");
@@ -211,6 +218,89 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("--gpu: is missing, and " + log + " does not say it") != std::string::npos);
   CHECK(run_draftproof({"predict", "--gpu", "H100"}).err.find("--model: is missing") != std::string::npos);
+}
+
+TEST_CASE("a log's prompts are a share of the time that speculation does not shorten") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() + "/server.log";
+  const auto predicted = [&](const std::string& prompts, const std::vector<std::string>& more = {}) {
+    write_whole_file(
+        log,
+        "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='meta-llama/Llama-3.1-8B-Instruct', "
+        "speculative_config=None, tensor_parallel_size=1, data_parallel_size=1, quantization=None\n"
+        "INFO Avg prompt throughput: " +
+            prompts + " tokens/s, Avg generation throughput: 700.0 tokens/s, Running: 16 reqs, Waiting: 0 reqs\n");
+    std::vector<std::string> arguments{"predict",   log,       "--gpu",        "H100",
+                                       "--drafter", "EAGLE-3", "--acceptance", "typical"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json_of(arguments);
+  };
+  const ordered_json none = predicted("0.0");
+  const ordered_json many = predicted("30000.0");
+  CHECK(none.at("prefills_of_log") == false);
+  CHECK(none.at("best")[0].at("prefill_share") == 0.0);
+  REQUIRE(many.at("prefills_of_log") == true);
+  // 30,000 / 700 prompt tokens for each that is generated.
+  CHECK(many.at("prompt").get<double>() / many.at("output").get<double>() == Approx(30000.0 / 700.0).epsilon(0.03));
+  CHECK(many.at("best")[0].at("prefill_share").get<double>() > 0.5);
+  CHECK(many.at("best")[0].at("speedup").get<double>() < none.at("best")[0].at("speedup").get<double>());
+  // Lengths that are given hold.
+  CHECK(predicted("30000.0", {"--prompt", "100", "--output", "100"}).at("prompt") == 100);
+}
+
+TEST_CASE("a step out of windows full of prefills calibrates nothing, unless asked for by name") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() + "/server.log";
+  std::string text =
+      "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='meta-llama/Llama-3.1-8B-Instruct', "
+      "speculative_config=None, tensor_parallel_size=1, data_parallel_size=1, quantization=None\n";
+  for (const auto& [prompt, generated] : {std::pair("8923.6", "323.9"), {"10412.6", "157.8"}, {"9666.8", "194.0"}})
+    text += std::string("INFO Avg prompt throughput: ") + prompt +
+            " tokens/s, Avg generation throughput: " + generated + " tokens/s, Running: 32 reqs, Waiting: 0 reqs\n";
+  write_whole_file(log, text);
+  const std::vector<std::string> question{"predict",   log,       "--gpu",        "A100-80GB",
+                                          "--drafter", "EAGLE-3", "--acceptance", "typical"};
+  const ordered_json document = json_of(question);
+  REQUIRE(document.at("calibration").size() == 1);
+  CHECK_THAT(document.at("calibration")[0].at("refused").get<std::string>(), Catch::Contains("full of prefills"));
+  CHECK_THAT(run_draftproof(question).out, Catch::Contains("It is not used: its windows are full of prefills"));
+  std::vector<std::string> anyway = question;
+  anyway.emplace_back("--calibrate-anyway");
+  CHECK(json_of(anyway).at("calibration")[0].at("refused").is_null());
+  check_refused(arguments_with({"--calibrate-with", log}), {"--calibrate-with", "--calibrate-anyway takes it"});
+  check_refused(arguments_with({"--calibrate-with", "200"}), {"times what this GPU should need", "--calibrate-anyway"});
+}
+
+TEST_CASE("a log of a server that does not speculate says the plain step, and no acceptance is made up for it") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() + "/server.log";
+  std::string text =
+      "[2026-06-25 09:30:00] server_args=ServerArgs(model_path='Qwen/Qwen3-30B-A3B', dtype='auto', quantization=None, "
+      "kv_cache_dtype='auto', tp_size=1, pp_size=1, dp_size=1, ep_size=1, speculative_algorithm=None, "
+      "speculative_draft_model_path=None, speculative_num_steps=None)\n";
+  for (const char* rate : {"148.64", "147.64", "146.66", "146.12"})
+    text += std::string(
+                "[2026-06-25 09:35:19] Decode batch, #running-req: 1, #token: 104, token usage: 0.00, cuda graph: "
+                "True, gen throughput (token/s): ") +
+            rate + ", #queue-req: 0\n";
+  write_whole_file(log, text);
+  check_refused({"predict", log, "--gpu", "H100", "--drafter", "EAGLE-3"},
+                {"--acceptance: is missing, and " + log + " has no acceptance of EAGLE-3", "or typical"});
+  check_refused({"predict", log, "--gpu", "H100"}, {"--drafter", "EAGLE-3, MTP, n-gram, ... (draftproof presets)"});
+  const ordered_json document =
+      json_of({"predict", log, "--gpu", "H100", "--drafter", "EAGLE-3", "--acceptance", "typical"});
+  REQUIRE(document.at("calibration").size() == 1);
+  CHECK(document.at("calibration")[0].at("ms").get<double>() == Approx(6.8).epsilon(0.01));
+  CHECK(document.at("calibration")[0].at("k") == 0);
+  CHECK(document.at("best")[0].at("batch") == 1);
+  // The same by --calibrate-with.
+  const ordered_json beside = json_of({"predict", "--model", "Qwen3-30B-A3B", "--gpu", "H100", "--drafter", "EAGLE-3",
+                                       "--engine", "SGLang", "--batch", "1", "--calibrate-with", log});
+  CHECK(beside.at("calibration")[0].at("ms") == document.at("calibration")[0].at("ms"));
+  write_whole_file(log, "srv update_slots: all slots are idle\nslot 0: n_past = 12\n");
+  const ProgramResult unknown = run_draftproof({"predict", log, "--gpu", "H100", "--drafter", "EAGLE-3"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, Catch::Contains("is of no known format; expected llama.cpp's text"));
 }
 
 // A command of the page is an indented line, what it prints are the quoted lines behind it.
@@ -235,8 +325,8 @@ TEST_CASE("the page on whether to turn speculation on runs, and its commands pri
       ++quotes;
     }
   }
-  CHECK(commands == 4);
-  CHECK(quotes == 7);
+  CHECK(commands == 5);
+  CHECK(quotes == 8);
 }
 
 TEST_CASE("acceptance takes what a draft costs on a machine from the cost model of predict") {

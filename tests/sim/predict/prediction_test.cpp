@@ -139,7 +139,59 @@ TEST_CASE(
         std::string::npos);
 }
 
-TEST_CASE("jumps are explained where they are: graphs that end, experts that only drafts read, memory that is full") {
+TEST_CASE("no draft is advised at a load that the memory does not hold") {
+  PredictOptions options;
+  options.context = 16384;
+  const auto predicted = [&](std::vector<std::int64_t> batches) {
+    options.batches = std::move(batches);
+    return predict(MachineCalibration(setup_of(), {}), model_of("constant:0.7"), scatter(), options);
+  };
+  // 16 GB of weights in 72 of 80: 56 GB for caches of 131,072 bytes a token.
+  const Prediction some = predicted({8, 100});
+  CHECK(some.batch_of_memory == 26);
+  CHECK(some.batches[0].fits);
+  CHECK_FALSE(some.batches[1].fits);
+  CHECK_THAT(some.advice, Catch::Contains("at batch 8: "));
+  CHECK_THAT(some.advice, !Catch::Contains("at batch 100: "));
+  CHECK_THAT(some.advice, Catch::EndsWith("Batch 100 does not fit: the memory holds 26 requests of 16384 tokens."));
+  const Prediction none = predicted({32, 64});
+  CHECK_THAT(none.advice, Catch::StartsWith("Batch 32, 64 does not fit: the memory holds 26 requests of 16384 tokens. "
+                                            "Use EAGLE-3 with ") &&
+                              Catch::Contains(" at batch 26: "));
+  options.context = 1 << 20;
+  CHECK_THAT(predicted({1}).advice, Catch::StartsWith("The memory does not hold one request of 1048576 tokens"));
+}
+
+TEST_CASE("a server's own K is kept where another gains little, and what stands behind the log's positions is marked") {
+  AcceptanceData data;
+  data.survival = {0.75, 0.55, 0.40};
+  data.windows = 1;
+  PredictOptions options;
+  options.batches = {8};
+  options.tree_nodes.clear();
+  const auto predicted = [&](std::int32_t running) {
+    options.running_drafts = running;
+    return predict(MachineCalibration(setup_of(), {}), AcceptanceEstimate::of_data(data, std::nullopt), scatter(),
+                   options);
+  };
+  for (const std::int32_t running : {1, 2, 3, 5}) {
+    const Prediction prediction = predicted(running);
+    const BatchPrediction& batch = prediction.batches[0];
+    const PredictionRow& best = batch.rows[batch.best];
+    const double gain = best.speedup / chain(batch, running).speedup - 1.0;
+    CAPTURE(running, gain, prediction.advice);
+    const std::string name = "K = " + std::to_string(running);
+    CHECK(
+        prediction.advice.starts_with("You run " + name + (gain < 0.03 ? ": keep it" : "; use " + name_of(best.form))));
+    for (const PredictionRow& row : batch.rows) CHECK(row.extrapolated == (row.form.depth > 3));
+  }
+  CHECK_THAT(predicted(1).advice, Catch::Contains(" % more than K = 1"));
+  CHECK_THAT(predicted(64).advice, Catch::StartsWith("Use EAGLE-3 with "));  // none of the rows
+  data.survival_bounds = {{0.7, 0.8}, {0.5, 0.6}, {0.3, 0.5}};
+  CHECK_THAT(predicted(3).advice, Catch::Contains("The acceptance rates are bounds"));
+}
+
+TEST_CASE("jumps are explained where they are: graphs that end, experts that only drafts read") {
   const auto notes = [](const char* model, const char* drafter, std::int64_t batch, std::int64_t context,
                         const char* engine = "vLLM") {
     RooflineSetup setup = setup_of();
@@ -162,8 +214,6 @@ TEST_CASE("jumps are explained where they are: graphs that end, experts that onl
   CHECK(notes("Llama-3.1-8B", "EAGLE-3", 129, 64, "SGLang") == Notes{});  // of requests, whatever their rows
   CHECK(notes("Llama-3.1-8B", "EAGLE-3", 513, 64, "SGLang") ==
         Notes{"a plain step has 513 requests, and captured graphs end at 512"});
-  // 16 GB of weights in 72 of 80: 56 GB for caches of 131,072 bytes a token.
-  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 100, 16384) == Notes{"the memory holds 26 requests"});
   const Notes of_experts = notes("Qwen3-30B-A3B", "EAGLE-3", 1, 1024);
   REQUIRE(of_experts.size() == 1);
   CHECK(of_experts[0].starts_with("verification of K = 3 reads "));
@@ -291,27 +341,57 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
   CHECK(speculative.form.depth == 3);
   CHECK_THROWS_WITH(read_measured_step("11.2@x", load, "--calibrate-with"),
                     Catch::Contains("--calibrate-with: is '11.2@x'; expected MS, MS@BATCH"));
-  const auto throughput = [](double prompt, double generated, int running) {
-    return "INFO [loggers.py:123] Engine 000: Avg prompt throughput: " + std::to_string(prompt) +
-           " tokens/s, Avg generation throughput: " + std::to_string(generated) +
-           " tokens/s, Running: " + std::to_string(running) + " reqs, Waiting: 0 reqs\n";
-  };
   // 800 tokens/s of 8 requests: 10 ms a token each. A window with prompts, and one of fewer requests, do not count.
-  const std::string plain =
-      throughput(0, 800, 8) + throughput(500, 300, 8) + throughput(0, 800, 8) + throughput(0, 90, 1);
-  const MeasuredStep step = measured_step_of_log(plain, "log", load);
+  AcceptanceData plain;
+  plain.throughput = {{8, 800}, {8, 300, 500}, {8, 800}, {1, 90}};
+  const MeasuredStep step = step_of_windows(plain, "log", load);
   CHECK(step.batch.batch == 8);
   CHECK(step.form.nodes == 0);
   CHECK(step.ms == Approx(10.0));
-  const MeasuredStep with_drafts = measured_step_of_log(
-      throughput(0, 800, 8) +
-          "SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 480.0 tokens/s, "
-          "Drafted throughput: 960.0 tokens/s, Accepted: 4800 tokens, Drafted: 9600 tokens, Per-position acceptance "
-          "rate: "
-          "0.800, 0.500, 0.200, Avg Draft acceptance rate: 50.0%\n",
-      "log", load);
-  CHECK(with_drafts.form.depth == 3);
-  CHECK(with_drafts.ms == Approx(25.0));
+  CHECK(step.prompt_tokens_per_second == 0.0);
+  // Two and a half tokens of a step.
+  AcceptanceData drafts;
+  drafts.throughput = {{8, 800}};
+  drafts.draft_len = 3;
+  drafts.acceptance_length = 2.5;
+  CHECK(step_of_windows(drafts, "log", load).form.depth == 3);
+  CHECK(step_of_windows(drafts, "log", load).ms == Approx(25.0));
+  // Depth that changes with the load: the step of the windows that are most, with theirs.
+  drafts.throughput = {{8, 800, 0, 0, 2.5, 3.0}, {64, 4000, 0, 0, 1.7, 1.0}, {64, 4000, 0, 0, 1.7, 1.0}};
+  CHECK(step_of_windows(drafts, "log", load).form.depth == 1);
+  CHECK(step_of_windows(drafts, "log", load).ms == Approx(64 * 1.7 / 4.0));
+  // Ranks of data parallelism have batches of their own.
+  plain.throughput = {{32, 1100, 0, 0}, {32, 1100, 0, 1}};
+  CHECK(step_of_windows(plain, "log", load).batch.batch == 64);
+  CHECK(step_of_windows(plain, "log", load).ms == Approx(32.0 / 1.1));
+}
+
+TEST_CASE("prompts are taken out of a step, and a step that is mostly prompts or out of all proportion is refused") {
+  const RooflineSetup preset = setup_of();
+  const Roofline cost(preset);
+  const BatchLoad load{32, 1024, false};
+  const double plain_ms = plain_step_ns(cost, load) * 1e-6;
+  const double prompt_s = prefill_ns(cost, 1024) * 1e-9 / 1024.0;  // of a token
+  // A tenth, and three quarters, of every second computes prompts.
+  MeasuredStep step{plain_ms / 0.9, load, {}, 1.0, 0.1 / prompt_s};
+  const CheckedStep some = checked_step(preset, step);
+  CHECK(some.prefill_share == Approx(0.1));
+  CHECK(some.step.ms == Approx(plain_ms));
+  CHECK(some.over_preset == Approx(1.0));
+  CHECK(some.refusal.empty());
+  step.ms = plain_ms / 0.25;
+  step.prompt_tokens_per_second = 0.75 / prompt_s;
+  CHECK_THAT(checked_step(preset, step).refusal,
+             Catch::StartsWith("its windows are full of prefills: ") && Catch::Contains(" take 75 % of the time"));
+  // Without prompts the factor alone decides.
+  for (const auto& [factor, words] :
+       {std::pair(2.9, ""), {3.1, "is it another GPU"}, {0.35, ""}, {0.3, "fewer bits"}}) {
+    CAPTURE(factor);
+    const CheckedStep checked = checked_step(preset, {factor * plain_ms, load, {}, 1.0});
+    CHECK(checked.over_preset == Approx(factor));
+    CHECK(checked.refusal.empty() == (*words == '\0'));
+    CHECK_THAT(checked.refusal, Catch::Contains(words));
+  }
 }
 
 TEST_CASE("two dumps of a server's counters give the time of a step and the load") {
@@ -337,15 +417,21 @@ TEST_CASE("two dumps of a server's counters give the time of a step and the load
   testing::write_whole_file(folder.file("before"), dump(0, 50, 30, 10));
   testing::write_whole_file(folder.file("after"), dump(100, 850, 430, 90));
   const std::string both = folder.file("before") + ".." + folder.file("after");
-  const MeasuredStep step = read_measured_step(both, {}, "--calibrate-with");
+  const std::optional<MeasuredStep> seen = see_log(both).step;
+  REQUIRE(seen);
+  const MeasuredStep& step = *seen;
   CHECK(step.batch.batch == 8);
   CHECK(step.form.depth == 2);
   CHECK(step.ms == Approx(20.0));
   const std::string bare = "vllm:spec_decode_num_drafts_total 10\nvllm:spec_decode_num_accepted_tokens_total 5\n";
   testing::write_whole_file(folder.file("bare"), bare);
   testing::write_whole_file(folder.file("more"), bare + "vllm:spec_decode_num_drafts_total 30\n");
-  CHECK_THAT(error_of(ErrorKind::input,
-                      [&] { read_measured_step(folder.file("bare") + ".." + folder.file("more"), {}, "x"); }),
+  PredictionRequest request;
+  request.model = "Llama-3.1-8B";
+  request.gpu = "H100";
+  request.drafter = "EAGLE-3";
+  request.calibrate_with = {folder.file("bare") + ".." + folder.file("more")};
+  CHECK_THAT(error_of(ErrorKind::input, [&] { inputs_of(request); }),
              Catch::Contains("does not say how long steps took; expected vllm:inter_token_latency_seconds"));
 }
 

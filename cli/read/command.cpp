@@ -1,0 +1,254 @@
+// draftproof read: what a file is, what of it is used, and what is not; of any file that the program knows.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "base/archives/safetensors.hpp"
+#include "base/archives/text_file.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/split.hpp"
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "engine/heads/head_files.hpp"
+#include "engine/model/model_files.hpp"
+#include "sim/cost/model_shape.hpp"
+#include "sim/predict/seen_log.hpp"
+#include "sim/serving/arrivals_file.hpp"
+#include "sim/toml.hpp"
+
+namespace draftproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30;
+
+// What a reader may look at before it says whether the file is its own.
+struct Content {
+  std::string path;
+  bool is_folder = false;
+  std::string text;  // empty of a folder, and of weights
+  Json json;         // null where the text is no JSON document
+
+  bool has(std::string_view words) const { return text.find(words) != std::string::npos; }
+  bool has_key(const char* key) const { return json.is_object() && json.contains(key); }
+};
+
+std::string count_of(double count) {
+  return count >= 1e9 ? number("%.3g B", count * 1e-9) : number("%.3g M", count * 1e-6);
+}
+
+SeenFile see_head(const Content& content) {
+  const HeadTensors head = open_head_files(content.path);
+  const HeadDescription& d = head.description;
+  return {
+      "",
+      "drafting head in the format of " + d.format,
+      {std::string(name_of(d.family)), "width " + std::to_string(d.target_width),
+       std::to_string(d.shape.vocab_size) + " rows of logits", std::to_string(tensors_of(head).size()) + " tensors"},
+      {},
+      {}};
+}
+
+SeenFile see_weights(const Content& content) {
+  const ModelFiles files = open_model_files(content.path);
+  const ModelDescription& d = files.weights.description;
+  SeenFile seen{
+      "",
+      content.is_folder ? "model folder" : "model in GGUF",
+      {d.architecture, std::to_string(d.num_layers) + " layers", "width " + std::to_string(d.width),
+       std::to_string(files.tokenizer->vocab_size()) + " tokens (" + std::string(files.tokenizer->name()) + ")"},
+      {},
+      {}};
+  if (!files.chat_template) seen.not_used.emplace_back("no chat template in it");
+  return seen;
+}
+
+SeenFile see_config(const Content& content) {
+  const ModelShape shape = find_model(content.path);
+  SeenFile seen{"", "model's config.json", {printable_line(shape.name)}, {}, {}};
+  seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
+               number("%g layers", shape.layers), number("%g KV values a token", shape.kv_values_per_token()),
+               number("%g-bit weights", shape.native_bits)};
+  if (!shape.assumption.empty()) seen.not_used.push_back(printable_line(shape.assumption));
+  return seen;
+}
+
+SeenFile see_safetensors(const Content& content) {
+  return {"",
+          "safetensors file",
+          {std::to_string(SafetensorsFile::open(content.path).names().size()) + " tensors"},
+          {},
+          {}};
+}
+
+SeenFile see_grammar(const Content& content) {
+  std::int64_t rules = 0;
+  for (std::size_t at = content.text.find("::="); at != std::string::npos; at = content.text.find("::=", at + 3))
+    ++rules;
+  return {"", "grammar (GBNF)", {std::to_string(rules) + " rules"}, {}, {}};
+}
+
+SeenFile see_schema(const Content& content) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : content.json.items()) keys.push_back(printable_line(key));
+  return {"", "JSON Schema", {"keys " + joined(keys, " ")}, {}, {}};
+}
+
+SeenFile see_template(const Content& content) {
+  SeenFile seen{"", "chat template (Jinja)", {}, {}, {}};
+  for (const char* word : {"system", "tools", "enable_thinking"})
+    if (content.has(word)) seen.is.push_back(std::string("asks for ") + word);
+  if (!content.has("add_generation_prompt"))
+    seen.not_used.emplace_back("add_generation_prompt, which it does not ask for");
+  return seen;
+}
+
+SeenFile see_toml(const Content& content) {
+  const TomlValue file = read_toml(content.path);
+  SeenFile seen{"", "TOML file", {}, {}, {}};
+  for (const auto& [key, of] : {std::pair("server", "scenario of sim"),
+                                {"grid", "grid of sweep"},
+                                {"run", "study"},
+                                {"model", "model preset"},
+                                {"gpu", "GPU preset"},
+                                {"engine", "engine preset"},
+                                {"claim", "experiment"}})
+    if (file.find(key) != nullptr) {
+      seen.format = of;
+      break;
+    }
+  return seen;
+}
+
+SeenFile see_arrivals(const Content& content) {
+  const std::vector<RecordedArrival> arrivals = read_arrivals_file(content.path);
+  double prompts = 0.0, outputs = 0.0;
+  for (const RecordedArrival& arrival : arrivals) {
+    prompts += arrival.prompt_len;
+    outputs += arrival.output_len;
+  }
+  const auto requests = static_cast<double>(arrivals.size());
+  return {
+      "",
+      "trace of requests",
+      {std::to_string(arrivals.size()) + " requests"},
+      {number("arrivals over %.4g s", 1e-9 * static_cast<double>(arrivals.back().arrival_ns)),
+       number("prompts of %.0f tokens on average", prompts / requests), number("outputs of %.0f", outputs / requests)},
+      {}};
+}
+
+SeenFile see_own(const Content& content) {
+  return {"",
+          "document of draftproof " + content.json.at("version").get<std::string>(),
+          {printable_line(content.json.at("command").get<std::string>())},
+          {},
+          {}};
+}
+
+bool is_gguf(const Content& content) {
+  return content.text.starts_with("GGUF");
+}
+bool is_safetensors(const Content& content) {
+  return content.text.size() > 9 && content.text[8] == '{' && content.text.substr(6, 2) == std::string(2, '\0');
+}
+bool is_config(const Content& content) {
+  return content.has_key("model_type") || content.has_key("architectures") || content.has_key("num_hidden_layers");
+}
+bool is_schema(const Content& content) {
+  if (content.has_key("$schema") || content.has_key("properties")) return true;
+  return std::ranges::any_of(std::initializer_list<const char*>{"anyOf", "oneOf", "allOf", "$defs", "const", "enum"},
+                             [&](const char* key) { return content.has_key(key); });
+}
+bool is_toml(const Content& content) {
+  return fs::path(content.path).extension() == ".toml";
+}
+bool is_trace(const Content& content) {
+  const std::string_view first = std::string_view(content.text).substr(0, content.text.find('\n'));
+  const auto is_of = [&](const char* word) { return first.find(word) != std::string_view::npos; };
+  return (is_of("timestamp") || is_of("TIMESTAMP") || is_of("Timestamp") || is_of("arrival_s")) &&
+         (is_of("input_length") || is_of("ContextTokens") || is_of("prompt_len") || is_of("Request tokens"));
+}
+
+struct Kind {
+  bool (*is)(const Content&);
+  SeenFile (*see)(const Content&);
+};
+
+// In this order; what is none of them is a server's or a benchmark's file, or unknown.
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{
+      {[](const Content& c) { return (c.is_folder || is_gguf(c)) && is_head(c.path); }, see_head},
+      {[](const Content& c) { return c.is_folder || is_gguf(c); }, see_weights},
+      {is_safetensors, see_safetensors},
+      {[](const Content& c) { return c.has_key("version") && c.has_key("command"); }, see_own},
+      {is_config, see_config},
+      {is_trace, see_arrivals},
+      {is_schema, see_schema},
+      {is_toml, see_toml},
+      {[](const Content& c) { return c.has("::=") && c.has("root"); }, see_grammar},
+      {[](const Content& c) { return c.has("{%") && (c.has("messages") || c.has("message")); }, see_template},
+  };
+  return all;
+}
+
+// Of weights, which may be large, the beginning alone.
+std::string text_of(const std::string& path) {
+  if (path != "-") {
+    std::string begin(16, '\0');
+    std::ifstream file(path, std::ios::binary);
+    file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    begin.resize(static_cast<std::size_t>(file.gcount()));
+    const Content content{path, false, begin, nullptr};
+    if (is_gguf(content) || is_safetensors(content)) return begin;
+  }
+  return read_text(path, kBytesMax);
+}
+
+SeenFile see(const std::string& path) {
+  if (names_two_dumps(path)) return see_log(path);
+  Content content{path, false, "", nullptr};
+  std::error_code ignored;
+  content.is_folder = fs::is_directory(path, ignored);
+  if (!content.is_folder) content.text = text_of(path);
+  const std::size_t first = content.text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && content.text[first] == '{')
+    content.json = Json::parse(content.text, nullptr, false);
+  if (content.json.is_discarded()) content.json = nullptr;
+  const auto kind = std::ranges::find_if(kinds(), [&](const Kind& of) { return of.is(content); });
+  if (kind == kinds().end()) return see_log(path);
+  SeenFile seen = kind->see(content);
+  seen.name = path == "-" ? "standard input" : printable_line(path);
+  return seen;
+}
+
+}  // namespace
+
+void add_read(Options& options, ProgramContext& context) {
+  struct Arguments {
+    std::string path;
+    bool json = false;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  options.required_text("file", arguments->path,
+                        "A server's log or metrics, BEFORE..AFTER of two dumps, results of a benchmark, a trace of "
+                        "requests, a model's or head's files, a grammar, a chat template; gzip or - too",
+                        "FILE");
+  options.json(arguments->json);
+  options.examples({"server.log", "model.gguf --json"});
+  options.on_run([arguments, &context] {
+    const SeenFile seen = see(arguments->path);
+    if (!arguments->json) {
+      std::cout << seen.text() << "\n";
+      return;
+    }
+    Json document = json_document(context.arguments);
+    document["read"] = seen_json(seen);
+    print_json(document);
+  });
+}
+
+}  // namespace draftproof

@@ -1,0 +1,126 @@
+#include "sim/predict/seen_log.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/archives/text_file.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/split.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
+
+std::string counted(std::int64_t number, const std::string& of) {
+  return std::to_string(number) + " " + of + (number == 1 ? "" : "s");
+}
+
+void say_server(const ServerSetup& server, SeenLog& seen) {
+  if (!server.model.empty()) seen.is.push_back(server.model);
+  if (!server.precision.empty()) seen.is.push_back(server.precision);
+  if (!server.drafter.empty()) seen.is.push_back(server.drafter);
+  if (const auto drafts = seen.running_drafts()) seen.is.push_back("K = " + std::to_string(*drafts));
+  if (server.tree_nodes > 0) seen.is.push_back("trees of " + std::to_string(server.tree_nodes) + " nodes");
+  if (server.adaptive) seen.is.emplace_back("drafts of several lengths");
+  if (server.found() && server.drafter.empty()) seen.is.emplace_back("no speculation");
+  if (server.tp) seen.is.push_back("TP " + std::to_string(*server.tp));
+  if (server.dp > 1) seen.is.push_back("DP " + std::to_string(server.dp));
+  if (server.pp > 1) seen.is.push_back("PP " + std::to_string(server.pp));
+  if (server.expert_parallel) seen.is.emplace_back("experts over all GPUs");
+}
+
+void say_acceptance(const AcceptanceData& data, SeenLog& seen) {
+  std::string words = "acceptance " + number("%.2f", data.acceptance_length);
+  if (data.drafts)
+    words += " over " + counted(*data.drafts, "step");
+  else if (data.windows > 1)
+    words += " over " + counted(data.windows, "window");
+  if (!data.survival.empty()) words += ", rates of " + counted(std::ssize(data.survival), "position");
+  seen.used.push_back(words);
+}
+
+void say_load(const AcceptanceData& data, SeenLog& seen) {
+  double prompts = 0.0, outputs = 0.0;
+  std::int64_t with_prefills = 0, idle = 0;
+  for (const ThroughputWindow& window : data.throughput) {
+    prompts += window.prompt_tokens_per_second;
+    outputs += window.tokens_per_second;
+    if (window.running < 1.0 || !(window.tokens_per_second > 0.0))
+      ++idle;
+    else if (!decodes_alone(window))
+      ++with_prefills;
+  }
+  if (outputs > 0.0) seen.prompt_per_output = prompts / outputs;
+  seen.is.push_back(counted(std::ssize(data.throughput), "window") + " of throughput");
+  if (idle > 0) seen.not_used.push_back(counted(idle, "window") + " without a load");
+  if (idle == std::ssize(data.throughput)) return;
+  std::set<int> groups;
+  for (const ThroughputWindow& window : data.throughput) groups.insert(window.engine);
+  if (const auto all = static_cast<std::size_t>(seen.server.dp); all > 1 && groups.size() != all) {
+    seen.not_used.push_back("the windows of throughput, which are of " + counted(std::ssize(groups), "group") + " of " +
+                            std::to_string(all));
+    return;
+  }
+  seen.step = step_of_windows(data, seen.name, {});
+  seen.used.push_back("load " + std::to_string(seen.step->batch.batch));
+  const bool decoding = seen.step->prompt_tokens_per_second == 0.0;
+  seen.used.push_back(
+      "step " + number("%.3g ms", seen.step->ms) +
+      (decoding ? "" : ", " + number("%.0f", seen.step->prompt_tokens_per_second) + " prompt tokens a second in it"));
+  if (decoding && with_prefills > 0) seen.not_used.push_back(counted(with_prefills, "window") + " with prefills");
+  if (seen.prompt_per_output > 0.0)
+    seen.used.push_back(number("%.2g", seen.prompt_per_output) + " prompt tokens for one generated");
+}
+
+}  // namespace
+
+std::optional<std::int32_t> SeenLog::running_drafts() const {
+  if (server.adaptive || server.tree_nodes > 0) return std::nullopt;
+  if (acceptance && (acceptance->tree_nodes > 0 || !acceptance->reach.empty())) return std::nullopt;
+  if (server.drafts) return server.drafts;
+  return acceptance && acceptance->draft_len > 0 ? std::optional(acceptance->draft_len) : std::nullopt;
+}
+
+std::string SeenFile::text() const {
+  const bool vowel = std::string_view("AEIOUS").find(format.front()) != std::string_view::npos;  // "an SGLang log"
+  std::string text = name + " is " + (vowel ? "an " : "a ") + format;
+  const auto add = [&](const char* before, const std::vector<std::string>& words) {
+    if (!words.empty()) text += before + joined(words, ", ");
+  };
+  add(": ", is);
+  add("; used: ", used);
+  add("; not used: ", not_used);
+  return text;
+}
+
+nlohmann::ordered_json seen_json(const SeenFile& seen) {
+  return {{"file", seen.name}, {"format", seen.format},     {"is", seen.is},
+          {"used", seen.used}, {"not_used", seen.not_used}, {"text", seen.text()}};
+}
+
+SeenLog see_log(const std::string& path, const ImportOptions& options) {
+  SeenLog seen;
+  seen.name = path == "-" ? "standard input" : printable_line(path);
+  ImportOptions with_plain = options;
+  with_plain.plain = true;
+  AcceptanceData data;
+  if (names_two_dumps(path)) {  // which say nothing of the server
+    data = read_acceptance(path, with_plain);
+  } else {
+    const std::string text = read_text(path, kLogBytesMax);
+    data = parse_acceptance(text, path, with_plain);
+    seen.server = read_server_setup(text, seen.name);
+  }
+  if (data.windows > 0) seen.acceptance = data;
+  const std::size_t blank = seen.server.engine.find(' ');
+  seen.format = data.format + (blank == std::string::npos ? "" : " (" + seen.server.engine.substr(blank + 1) + ")");
+  say_server(seen.server, seen);
+  if (seen.acceptance) say_acceptance(data, seen);
+  if (!data.throughput.empty()) say_load(data, seen);
+  return seen;
+}
+
+}  // namespace draftproof

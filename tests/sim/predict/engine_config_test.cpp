@@ -1,0 +1,128 @@
+#include "sim/predict/engine_config.hpp"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+PredictionInputs inputs_with(const std::string& acceptance, const std::string& drafter = "EAGLE-3", int batch = 8) {
+  PredictionRequest request;
+  request.model = "Llama-3.1-8B";
+  request.gpu = "H100";
+  request.drafter = drafter;
+  request.acceptance = acceptance;
+  request.batches = {batch};
+  return inputs_of(request);
+}
+
+// The text between two marks.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin) + begin.size();
+  REQUIRE(from != std::string::npos);
+  return text.substr(from, text.find(end, from) - from);
+}
+
+}  // namespace
+
+TEST_CASE("a schedule covers every load that fits, changes only for a gain, and is off where a loss is too likely") {
+  const PredictionInputs inputs = inputs_with("constant:0.6");
+  const std::vector<DraftRange> ranges = draft_schedule(inputs, 0.25);
+  REQUIRE(ranges.size() >= 2);
+  CHECK(ranges.front().loads.from == 1);
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    CHECK(ranges[i].loads.from == ranges[i - 1].loads.to + 1);
+    CHECK(ranges[i].drafts != ranges[i - 1].drafts);
+  }
+  const Prediction at_ends = prediction_at(inputs, {1});
+  CHECK(ranges.back().loads.to == std::min<std::int64_t>(at_ends.batch_of_memory, 1024));
+  for (const DraftRange& range : ranges)
+    for (const std::int64_t load : {range.loads.from, range.loads.to}) {
+      const Prediction there = prediction_at(inputs, {load});
+      const BatchPrediction& batch = there.batches[0];
+      const PredictionRow& best = batch.rows[batch.best_chain];
+      CAPTURE(load, range.drafts);
+      if (range.drafts == 0) {
+        CHECK((best.band().loss_probability() > 0.25 || !best.band().pays()));
+      } else {
+        const PredictionRow& row = batch.rows[static_cast<std::size_t>(range.drafts - 1)];
+        CHECK(row.band().loss_probability() <= 0.25);
+        CHECK(best.speedup < 1.03 * row.speedup);
+      }
+    }
+  // A threshold that no draft meets.
+  for (const DraftRange& range : draft_schedule(inputs_with("constant:0.2"), 0.0)) CHECK(range.drafts == 0);
+}
+
+// The rules are those that the engines' own parsers apply (engine_config.hpp), which took these texts: vLLM 0.33.0's
+// validate_and_normalize_dynamic_sd_schedule, SGLang 0.5.23's AdaptiveSpeculativeParams.
+TEST_CASE("vLLM reads the schedule as inclusive ranges") {
+  const PredictionInputs inputs = inputs_with("constant:0.6");
+  const std::string script = engine_config("vllm", inputs, 0.25);
+  const auto config = nlohmann::json::parse(between(script, "--speculative-config '", "'"));
+  CHECK(config.at("method") == "eagle3");
+  const std::vector<DraftRange> ranges = draft_schedule(inputs, 0.25);
+  const auto& lines = config.at("num_speculative_tokens_per_batch_size");
+  REQUIRE(lines.size() == ranges.size());
+  int most = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    CHECK(lines[i] == nlohmann::json{ranges[i].loads.from, ranges[i].loads.to, ranges[i].drafts});
+    most = std::max(most, static_cast<int>(ranges[i].drafts));
+  }
+  CHECK(config.at("num_speculative_tokens") == most);
+  CHECK_THAT(script, Catch::Contains("#   1 to ") && Catch::Contains("times as fast, 80 % band") &&
+                         Catch::Contains("\nvllm serve Llama-3.1-8B --speculative-config"));
+  if (ranges.back().drafts == 0) CHECK_THAT(script, Catch::Contains(": off: K = "));
+}
+
+TEST_CASE("SGLang has a slot of one step for each range, and one of them is where it starts") {
+  const PredictionInputs inputs = inputs_with("constant:0.6");
+  const std::string script = engine_config("sglang", inputs, 0.25);
+  const auto slots = nlohmann::json::parse(between(script, "<<'END'\n", "\nEND\n"));
+  const std::vector<DraftRange> ranges = draft_schedule(inputs, 0.25);
+  REQUIRE(slots.size() == ranges.size());
+  for (const DraftRange& range : ranges)
+    CHECK(slots.at(std::to_string(range.loads.from)).at("candidate_steps") == nlohmann::json{range.drafts});
+  const int steps = std::stoi(between(script, "--speculative-num-steps ", " "));
+  CHECK_THAT(script, Catch::Contains("--speculative-num-draft-tokens " + std::to_string(steps + 1)));
+  CHECK(std::ranges::any_of(ranges, [&](const DraftRange& range) { return range.drafts == steps; }));
+}
+
+TEST_CASE("TensorRT-LLM's schedule means the same whether its keys are lower or upper ends") {
+  const PredictionInputs inputs = inputs_with("constant:0.6");
+  const std::string script = engine_config("trtllm", inputs, 0.25);
+  std::istringstream yaml(between(script, "draft_len_schedule:\n", "END\n"));
+  std::map<std::int64_t, int> schedule;
+  std::string line;
+  while (std::getline(yaml, line)) {
+    const std::size_t colon = line.find(':');
+    schedule[std::stoll(line)] = std::stoi(line.substr(colon + 1));
+  }
+  CHECK(schedule.at(1) == std::stoi(between(script, "max_draft_len: ", "\n")));
+  for (const DraftRange& range : draft_schedule(inputs, 0.25))
+    for (std::int64_t load = range.loads.from; load <= range.loads.to; ++load) {
+      const int by_lower = std::prev(schedule.upper_bound(load))->second;
+      const auto upper = schedule.lower_bound(load);
+      const int by_upper = upper == schedule.end() ? 0 : upper->second;
+      REQUIRE(by_lower == range.drafts);
+      REQUIRE(by_upper == range.drafts);
+    }
+}
+
+TEST_CASE("llama.cpp has one number, that of the load that was asked for; an engine without the drafter is refused") {
+  CHECK_THAT(
+      engine_config("llama.cpp", inputs_with("constant:0.8", "Llama-3.2-1B", 1), 0.25),
+      Catch::Contains("--parallel 1 --spec-type draft-simple --spec-draft-model DRAFTER.gguf --spec-draft-n-max "));
+  CHECK_THAT(engine_config("vllm", inputs_with("constant:0.8", "n-gram"), 0.25),
+             Catch::Contains("\"method\":\"ngram\"") && !Catch::Contains("DRAFTER"));
+  // Nothing pays: the server starts without.
+  const std::string off = engine_config("vllm", inputs_with("constant:0.05"), 0.25);
+  CHECK_THAT(off, Catch::EndsWith("\nvllm serve Llama-3.1-8B\n"));
+  CHECK(error_of(ErrorKind::usage, [] { engine_config("vllm", inputs_with("constant:0.8", "Medusa"), 0.25); }) ==
+        "--write-config: is vllm, which has no drafter Medusa; expected EAGLE-3, MTP, n-gram, or a draft model");
+}
