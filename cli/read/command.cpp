@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/archives/safetensors.hpp"
-#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
@@ -24,16 +23,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30;
-
 // What a reader may look at before it says whether the file is its own.
 struct Content {
   std::string path;
   bool is_folder = false;
-  std::string text;  // empty of a folder, and of weights
-  Json json;         // null where the text is no JSON document
+  LogText log = {};     // empty of a folder; of weights their beginning
+  Json json = nullptr;  // where the text is no JSON document
 
-  bool has(std::string_view words) const { return text.find(words) != std::string::npos; }
+  const std::string& text() const { return log.text; }
+  bool has(std::string_view words) const { return text().find(words) != std::string::npos; }
   bool has_key(const char* key) const { return json.is_object() && json.contains(key); }
 };
 
@@ -87,7 +85,7 @@ SeenFile see_safetensors(const Content& content) {
 
 SeenFile see_grammar(const Content& content) {
   std::int64_t rules = 0;
-  for (std::size_t at = content.text.find("::="); at != std::string::npos; at = content.text.find("::=", at + 3))
+  for (std::size_t at = content.text().find("::="); at != std::string::npos; at = content.text().find("::=", at + 3))
     ++rules;
   return {"", "grammar (GBNF)", {std::to_string(rules) + " rules"}, {}, {}};
 }
@@ -150,10 +148,10 @@ SeenFile see_own(const Content& content) {
 }
 
 bool is_gguf(const Content& content) {
-  return content.text.starts_with("GGUF");
+  return content.text().starts_with("GGUF");
 }
 bool is_safetensors(const Content& content) {
-  return content.text.size() > 9 && content.text[8] == '{' && content.text.substr(6, 2) == std::string(2, '\0');
+  return content.text().size() > 9 && content.text()[8] == '{' && content.text().substr(6, 2) == std::string(2, '\0');
 }
 bool is_config(const Content& content) {
   return content.has_key("model_type") || content.has_key("architectures") || content.has_key("num_hidden_layers");
@@ -167,7 +165,7 @@ bool is_toml(const Content& content) {
   return fs::path(content.path).extension() == ".toml";
 }
 bool is_trace(const Content& content) {
-  const std::string_view first = std::string_view(content.text).substr(0, content.text.find('\n'));
+  const std::string_view first = std::string_view(content.text()).substr(0, content.text().find('\n'));
   const auto is_of = [&](const char* word) { return first.find(word) != std::string_view::npos; };
   return (is_of("timestamp") || is_of("TIMESTAMP") || is_of("Timestamp") || is_of("arrival_s")) &&
          (is_of("input_length") || is_of("ContextTokens") || is_of("prompt_len") || is_of("Request tokens"));
@@ -196,30 +194,30 @@ const std::vector<Kind>& kinds() {
 }
 
 // Of weights, which may be large, the beginning alone.
-std::string text_of(const std::string& path) {
+LogText text_of(const std::string& path) {
   if (path != "-") {
     std::string begin(16, '\0');
     std::ifstream file(path, std::ios::binary);
     file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
     begin.resize(static_cast<std::size_t>(file.gcount()));
-    const Content content{path, false, begin, nullptr};
-    if (is_gguf(content) || is_safetensors(content)) return begin;
+    const Content content{path, false, {begin, 0}};
+    if (is_gguf(content) || is_safetensors(content)) return content.log;
   }
-  return read_text(path, kBytesMax);
+  return read_log_text(path);
 }
 
 SeenFile see(const std::string& path) {
   if (names_two_dumps(path)) return see_log(path);
-  Content content{path, false, "", nullptr};
+  Content content{path};
   std::error_code ignored;
   content.is_folder = fs::is_directory(path, ignored);
-  if (!content.is_folder) content.text = text_of(path);
-  const std::size_t first = content.text.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && content.text[first] == '{')
-    content.json = Json::parse(content.text, nullptr, false);
+  if (!content.is_folder) content.log = text_of(path);
+  const std::size_t first = content.text().find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && content.text()[first] == '{')
+    content.json = Json::parse(content.text(), nullptr, false);
   if (content.json.is_discarded()) content.json = nullptr;
   const auto kind = std::ranges::find_if(kinds(), [&](const Kind& of) { return of.is(content); });
-  if (kind == kinds().end()) return see_log(path);
+  if (kind == kinds().end()) return see_log(content.log, path);
   SeenFile seen = kind->see(content);
   seen.name = path == "-" ? "standard input" : printable_line(path);
   return seen;

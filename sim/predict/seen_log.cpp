@@ -4,15 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 
 namespace draftproof {
 namespace {
-
-constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
 
 std::string counted(std::int64_t number, const std::string& of) {
   return std::to_string(number) + " " + of + (number == 1 ? "" : "s");
@@ -101,26 +98,39 @@ nlohmann::ordered_json seen_json(const SeenFile& seen) {
           {"used", seen.used}, {"not_used", seen.not_used}, {"text", seen.text()}};
 }
 
-SeenLog see_log(const std::string& path, const ImportOptions& options) {
+namespace {
+
+SeenLog seen_of(const AcceptanceData& data, const ServerSetup& server, const std::string& path) {
   SeenLog seen;
   seen.name = path == "-" ? "standard input" : printable_line(path);
-  ImportOptions with_plain = options;
-  with_plain.plain = true;
-  AcceptanceData data;
-  if (names_two_dumps(path)) {  // which say nothing of the server
-    data = read_acceptance(path, with_plain);
-  } else {
-    const std::string text = read_text(path, kLogBytesMax);
-    data = parse_acceptance(text, path, with_plain);
-    seen.server = read_server_setup(text, seen.name);
-  }
+  seen.server = server;
+  const std::size_t blank = server.engine.find(' ');
+  seen.format = data.format + (blank == std::string::npos ? "" : " (" + server.engine.substr(blank + 1) + ")");
   if (data.windows > 0) seen.acceptance = data;
-  const std::size_t blank = seen.server.engine.find(' ');
-  seen.format = data.format + (blank == std::string::npos ? "" : " (" + seen.server.engine.substr(blank + 1) + ")");
-  say_server(seen.server, seen);
+  say_server(server, seen);
   if (seen.acceptance) say_acceptance(data, seen);
   if (!data.throughput.empty()) say_load(data, seen);
   return seen;
+}
+
+ImportOptions with_plain(ImportOptions options) {
+  options.plain = true;
+  return options;
+}
+
+}  // namespace
+
+SeenLog see_log(const LogText& log, const std::string& path, const ImportOptions& options) {
+  SeenLog seen =
+      seen_of(parse_acceptance(log.text, path, with_plain(options)), read_server_setup(log.text, path), path);
+  if (log.lines_left_out > 0)
+    seen.not_used.push_back(counted(log.lines_left_out, "line") + " in the middle, which are too many");
+  return seen;
+}
+
+SeenLog see_log(const std::string& path, const ImportOptions& options) {
+  if (names_two_dumps(path)) return seen_of(read_acceptance(path, with_plain(options)), {}, path);
+  return see_log(read_log_text(path), path, options);
 }
 
 }  // namespace draftproof

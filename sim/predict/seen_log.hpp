@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/import/log_text.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/server_setup.hpp"
 #include "sim/predict/machine_calibration.hpp"
@@ -36,5 +37,7 @@ struct SeenLog : SeenFile {
 
 // Errors (input) naming the file: those of its format, and a file of none.
 SeenLog see_log(const std::string& path, const ImportOptions& options = {});
+// The same of a text that is read.
+SeenLog see_log(const LogText& log, const std::string& path, const ImportOptions& options = {});
 
 }  // namespace draftproof
