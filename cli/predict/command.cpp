@@ -168,18 +168,15 @@ void print_compared(std::ostream& out, const PredictionReport& report) {
 
 void print_steps(std::ostream& out, const PredictionReport& report) {
   for (const CheckedStep& checked : report.steps) {
-    const MeasuredStep& step = checked.step;
-    out << "Your step takes " << number("%.3g ms", step.ms) << " at batch " << step.batch.batch
-        << (step.form.nodes > 0 ? ", " + short_name(step.form) : std::string(", plain"))
-        << number(": %.3g times what this GPU should need.", checked.over_preset);
+    out << "Your step takes " << checked.text() << ".";
     if (!checked.refusal.empty()) {
       out << " It is not used: " << printable_line(checked.refusal) << ". --calibrate-anyway takes it.\n";
       continue;
     }
     if (checked.over_preset > kResidualToAsk) out << " Prefill, or another GPU?";
     if (checked.prefill_share > 0.0)
-      out << number(" Prefills took %.0f %% more of its time,", 100.0 * checked.prefill_share)
-          << " by the model's own prefill cost.";
+      out << number(" Prefills, %.0f %% of the measured time", 100.0 * checked.prefill_share)
+          << " by the model's own prefill cost, are taken out.";
     out << " The answer below assumes your step.\n";
   }
 }

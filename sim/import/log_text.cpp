@@ -1,5 +1,6 @@
 #include "sim/import/log_text.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -10,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
+#include "base/files/inputs_read.hpp"
 
 namespace draftproof {
 namespace {
@@ -17,9 +19,9 @@ namespace {
 constexpr std::uint64_t kBytesMost = std::uint64_t{1} << 30;  // of a text that is no log
 
 // Words of the lines that readers of logs take (vllm_log.hpp, sglang_log.hpp, server_setup.hpp, llama.cpp's text).
-constexpr std::string_view kWords[] = {"throughput", "SpecDecoding", "Speculative", "ccept",    "draft",
-                                       "num_spec",   "server_args",  "LLM engine",  "args:",    "Load weight",
-                                       "statistics", "eval time",    "Position ",   "position "};
+constexpr std::string_view kWords[] = {
+    "throughput", "SpecDecoding", "Speculative", "ccept",      "draft",     "num_spec",  "speculative", "server_args",
+    "LLM engine", "args:",        "Load weight", "statistics", "eval time", "Position ", "position "};
 
 bool is_taken(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
@@ -87,7 +89,14 @@ class Sieve {
 LogText read_log_text(const std::string& path, std::uint64_t whole_most, std::uint64_t kept_most) {
   const bool standard_input = path == "-";
   const std::string name = standard_input ? "standard input" : path;
-  if (!standard_input) require_regular_file(path);
+  if (!standard_input) {
+    const std::uint64_t bytes = require_regular_file(path);
+    struct stat status {};
+    if (bytes <= whole_most)
+      const InputFile registered(path);  // among the inputs of this process, with its contents (inputs_read.hpp)
+    else if (stat(path.c_str(), &status) == 0)
+      note_input(status);
+  }
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(
       standard_input ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw input_error(name, "cannot be opened");

@@ -133,6 +133,7 @@ std::string vllm_script(const Script& script) {
       "vllm serve " + script.model() +
       parallel_flags(script, "--tensor-parallel-size", "--data-parallel-size", "--pipeline-parallel-size") +
       (request.expert_parallel ? " --enable-expert-parallel" : "");
+  if (schedule) out += "# With VLLM_USE_V2_MODEL_RUNNER=1 a schedule keeps full CUDA graphs (vLLM 0.33.0).\n";
   const std::int32_t drafts = schedule ? script.most : script.fixed;
   if (drafts > 0) {
     Json config{{"method", script.method}};
@@ -167,10 +168,11 @@ std::string sglang_script(const Script& script) {
     command += " --speculative-num-draft-tokens " + std::to_string(drafts + (script.method == "NGRAM" ? 0 : 1));
   }
   if (schedule) {
-    Json slots = Json::object();
+    out += "cat > adaptive_steps.json <<'END'\n{";
     for (const DraftRange& range : script.ranges)
-      slots[std::to_string(range.loads.from)] = {{"candidate_steps", {range.drafts}}};
-    out += "cat > adaptive_steps.json <<'END'\n" + slots.dump(1) + "\nEND\n";
+      out += std::string(range.loads.from == 1 ? "" : ",\n ") + "\"" + std::to_string(range.loads.from) +
+             "\": {\"candidate_steps\": [" + std::to_string(range.drafts) + "]}";
+    out += "}\nEND\n";
     command += " --speculative-adaptive --speculative-adaptive-config adaptive_steps.json";
   }
   return out + command + "\n";
@@ -198,8 +200,8 @@ std::string trtllm_script(const Script& script) {
 
 std::string llama_script(const Script& script) {
   std::string out = comments(script,
-                             "llama.cpp has one number for all loads: that of the load you asked for. Before May "
-                             "2026 --spec-draft-n-max was --draft-max");
+                             "llama.cpp has one number for all loads: that of the load you asked for. Builds as "
+                             "old as b8210 call --spec-draft-n-max --draft-max");
   std::string command =
       "llama-server --model MODEL.gguf --parallel " + std::to_string(script.inputs.options.batches.front());
   if (script.fixed > 0) {

@@ -9,7 +9,7 @@
 //   TensorRT-LLM    llmapi/llm_args.py, draft_len_schedule: up to 1.2 a key is the least batch of its K and 1 is one of
 //                   them, later it is the largest, and off beyond the last one. Both ends of every range mean the same
 //                   to either; the first value is max_draft_len
-//   llama.cpp       common/arg.cpp: one number for all loads; --draft-max is --spec-draft-n-max since May 2026
+//   llama.cpp       common/arg.cpp: one number for all loads; b8210 knows --draft-max, b9014 refuses it for --spec-draft-n-max
 #pragma once
 
 #include <cstdint>

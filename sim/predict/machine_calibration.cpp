@@ -132,6 +132,17 @@ double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize
   return std::clamp(dot(slope, product(covariance_, slope)) / prior, 0.0, 1.0);
 }
 
+std::string name_of(const DraftSize& form) {
+  if (!form.is_tree()) return "K = " + std::to_string(form.depth);
+  return "a tree of " + std::to_string(form.nodes) + " nodes, " + std::to_string(form.depth) + " deep";
+}
+
+std::string CheckedStep::text() const {
+  return number("%.3g ms", step.ms) + " at batch " + std::to_string(step.batch.batch) + ", " +
+         (step.form.nodes > 0 ? name_of(step.form) : "plain") + ": " +
+         number("%.3g times what this GPU should need", over_preset);
+}
+
 CheckedStep checked_step(const RooflineSetup& preset, const MeasuredStep& measured) {
   constexpr double kPrefillShareMost = 0.5;  // beyond, the step is what an error of the prefill's cost leaves
   constexpr double kResidualMost = 3.0;
@@ -144,21 +155,19 @@ CheckedStep checked_step(const RooflineSetup& preset, const MeasuredStep& measur
   const bool full_of_prefills = checked.prefill_share > kPrefillShareMost;
   if (!full_of_prefills) step.ms *= 1.0 - checked.prefill_share;
   checked.over_preset = step.ms / predicted_ms(cost, step, preset.drafter ? preset.drafter->kind : DraftingKind::head);
-  const std::string times = number("%.3g", checked.over_preset) + " times what this GPU should need";
   if (full_of_prefills) {
-    checked.refusal = "its windows are full of prefills: " + number("%.0f", measured.prompt_tokens_per_second) +
-                      " prompt tokens a second take " +
+    checked.refusal = "its windows are full of prefills, " + number("%.0f", measured.prompt_tokens_per_second) +
+                      " prompt tokens a second that take " +
                       number("%.0f %%", 100.0 * std::min(1.0, checked.prefill_share)) +
-                      " of the time, and the step of " + number("%.3g ms", step.ms) + " is " + times +
-                      "; expected windows that decode, with a prompt throughput near 0";
+                      " of the time; expected windows that decode, with a prompt throughput near 0";
   } else if (checked.over_preset > kResidualMost) {
-    checked.refusal = "its step of " + number("%.3g ms", step.ms) + " is " + times +
-                      "; expected at most 3 times: are there prefills in it, is it another GPU, do others use the GPU, "
-                      "or is the context longer than --context?";
+    checked.refusal =
+        "expected at most 3 times: are there prefills in it, is it another GPU, do others use the GPU, or is the "
+        "context longer than --context";
   } else if (checked.over_preset < 1.0 / kResidualMost) {
-    checked.refusal = "its step of " + number("%.3g ms", step.ms) + " is " + times +
-                      "; expected at least a third: is it another GPU, more GPUs than --tp, fewer bits than "
-                      "--precision, or a step with drafts?";
+    checked.refusal =
+        "expected at least a third: is it another GPU, are there more GPUs than --tp, fewer bits than --precision, or "
+        "drafts in the step";
   }
   return checked;
 }

@@ -322,11 +322,6 @@ StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record)
   return {record.scatter[scatter_class(setup.model.is_moe(), other, setup.engine.eager)], record.noise};
 }
 
-std::string name_of(const DraftSize& form) {
-  if (!form.is_tree()) return "K = " + std::to_string(form.depth);
-  return "a tree of " + std::to_string(form.nodes) + " nodes, " + std::to_string(form.depth) + " deep";
-}
-
 Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& acceptance,
                    const StepRatioScatter& scatter, const PredictOptions& options) {
   const Predictor predictor(machine, acceptance, scatter, options);

@@ -109,7 +109,4 @@ inline constexpr double kGainWorthAChange = 0.03;
 Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& acceptance,
                    const StepRatioScatter& scatter, const PredictOptions& options);
 
-// "K = 3", "a tree of 16 nodes, 4 deep".
-std::string name_of(const DraftSize& form);
-
 }  // namespace draftproof

@@ -185,8 +185,8 @@ std::vector<CheckedStep> steps_of(const PredictionInputs& inputs, Shelf& shelf) 
     }
     steps.push_back(checked_step(inputs.preset, step));
     if (!steps.back().refusal.empty() && !request.calibrate_anyway)
-      throw usage_error("--calibrate-with",
-                        printable_line(text) + ": " + steps.back().refusal + ". --calibrate-anyway takes it");
+      throw usage_error("--calibrate-with", printable_line(text) + " says " + steps.back().text() + "; " +
+                                                steps.back().refusal + ". --calibrate-anyway takes it");
   }
   if (steps.empty() && inputs.seen && inputs.seen->step)
     steps.push_back(checked_step(inputs.preset, at_load(*inputs.seen->step)));

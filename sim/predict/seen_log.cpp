@@ -50,7 +50,7 @@ void say_load(const AcceptanceData& data, SeenLog& seen) {
     else if (!decodes_alone(window))
       ++with_prefills;
   }
-  if (outputs > 0.0) seen.prompt_per_output = prompts / outputs;
+  if (!decodes_alone({0.0, outputs, prompts})) seen.prompt_per_output = prompts / outputs;
   seen.is.push_back(counted(std::ssize(data.throughput), "window") + " of throughput");
   if (idle > 0) seen.not_used.push_back(counted(idle, "window") + " without a load");
   if (idle == std::ssize(data.throughput)) return;

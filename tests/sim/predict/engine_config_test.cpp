@@ -52,7 +52,7 @@ TEST_CASE("a schedule covers every load that fits, changes only for a gain, and 
       } else {
         const PredictionRow& row = batch.rows[static_cast<std::size_t>(range.drafts - 1)];
         CHECK(row.band().loss_probability() <= 0.25);
-        CHECK(best.speedup < 1.03 * row.speedup);
+        CHECK(best.speedup < 1.04 * row.speedup);  // the loads between two that were looked at included
       }
     }
   // A threshold that no draft meets.

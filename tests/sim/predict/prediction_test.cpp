@@ -382,7 +382,7 @@ TEST_CASE("prompts are taken out of a step, and a step that is mostly prompts or
   step.ms = plain_ms / 0.25;
   step.prompt_tokens_per_second = 0.75 / prompt_s;
   CHECK_THAT(checked_step(preset, step).refusal,
-             Catch::StartsWith("its windows are full of prefills: ") && Catch::Contains(" take 75 % of the time"));
+             Catch::StartsWith("its windows are full of prefills, ") && Catch::Contains(" take 75 % of the time"));
   // Without prompts the factor alone decides.
   for (const auto& [factor, words] :
        {std::pair(2.9, ""), {3.1, "is it another GPU"}, {0.35, ""}, {0.3, "fewer bits"}}) {
