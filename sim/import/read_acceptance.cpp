@@ -19,6 +19,7 @@
 #include "sim/import/length_curves.hpp"
 #include "sim/import/likely_formats.hpp"
 #include "sim/import/llama_cpp_log.hpp"
+#include "sim/import/log_text.hpp"
 #include "sim/import/prometheus_text.hpp"
 #include "sim/import/rates_csv.hpp"
 #include "sim/import/result_json.hpp"
@@ -202,7 +203,11 @@ AcceptanceData read_acceptance(const std::string& path, const ImportOptions& opt
     return data;
   }
   if (std::filesystem::is_directory(path)) return of_folder(path, options);
-  return parse_acceptance(read_text(path, kFileBytesMax), path, options);
+  const LogText log = read_log_text(path);
+  AcceptanceData data = parse_acceptance(log.text, path, options);
+  if (log.lines_left_out > 0)
+    data.notes.push_back(std::to_string(log.lines_left_out) + " lines in its middle are left out.");
+  return data;
 }
 
 }  // namespace draftproof
