@@ -188,7 +188,7 @@ void add_acceptance(Options& options, ProgramContext& context) {
   options.integer("--context", s.context, {1, 1 << 24}, "Tokens of context, of models whose rates depend on it");
   options.text("--name", s.name, "Of several in a file: a model_name, or a drafter", "NAME");
   options.choice("--rates", arguments->rates, {"as said", "conditional", "unconditional"},
-                 "What the rates of a table are, if it does not say it");
+                 "Whether the table's rates are conditional or unconditional");
   options.integer(
       "-k,--num-speculative-tokens", s.drafts, {0, kDecayDraftsMax},
       "Tokens of a draft: in a file that does not say it (0: it does); of a head (0: as many as it drafts at "

@@ -19,9 +19,10 @@ namespace {
 constexpr std::uint64_t kBytesMost = std::uint64_t{1} << 30;  // of a text that is no log
 
 // Words of the lines that readers of logs take (vllm_log.hpp, sglang_log.hpp, server_setup.hpp, llama.cpp's text).
-constexpr std::string_view kWords[] = {
-    "throughput", "SpecDecoding", "Speculative", "ccept",      "draft",     "num_spec",  "speculative", "server_args",
-    "LLM engine", "args:",        "Load weight", "statistics", "eval time", "Position ", "position "};
+constexpr std::string_view kWords[] = {"throughput",    "SpecDecoding", "Speculative", "ccept",
+                                       "draft",         "num_spec",     "speculative", "server_args",
+                                       "Prefill batch", "LLM engine",   "args:",       "Load weight",
+                                       "statistics",    "eval time",    "Position ",   "position "};
 
 bool is_taken(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });

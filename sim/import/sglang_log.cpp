@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kKeys[] = {"accept len",    "accept_len",         "accept length",
                                       "accept_length", "spec_accept_length", "avg_spec_accept_length"};
 constexpr std::string_view kGenThroughput = "gen throughput (token/s)";
+constexpr std::string_view kPrefill = "Prefill batch";
 
 std::optional<double> length_of(std::string_view line, const std::string& where) {
   for (const std::string_view key : kKeys)
@@ -46,6 +47,9 @@ class SglangReader {
  private:
   void read_line(const std::string& line, const std::string& where) {
     if (const auto said = sglang_logged_draft(line, where); said && said->levels) form = *said;
+    if (const auto interval = count_field(line, "decode_log_interval", where); interval && *interval > 0)
+      steps_of_line_ = static_cast<double>(*interval);
+    if (has_words(line, kPrefill)) return read_prefill(line, where);
     const auto length = length_of(line, where);
     if (length && *length < 1.0)
       throw input_error(where, "the accept length is " + std::to_string(*length) +
@@ -63,8 +67,19 @@ class SglangReader {
     if (length)
       windows.push_back(
           {where, running ? WindowSize(Weight(static_cast<double>(*running))) : WindowSize(), {}, length});
-    if (throughput && running)
-      data.throughput.push_back({static_cast<double>(*running), *throughput, 0.0, group, length});
+    if (!throughput || !running) return;
+    // The throughput is of the time since the group's line before, prefills included.
+    const auto requests = static_cast<double>(*running);
+    const double generated = steps_of_line_ * requests * length.value_or(1.0);
+    const double prompts = std::exchange(prompt_tokens_[group], 0.0) * *throughput / generated;
+    data.throughput.push_back({requests, *throughput, prompts, group, length});
+  }
+
+  void read_prefill(std::string_view line, const std::string& where) {
+    const std::string_view prefix = line.substr(0, find_words(line, kPrefill));
+    const int group = number_of_word(prefix, "DP").value_or(0);
+    if (!speaks_for(group, prefix)) return;
+    prompt_tokens_[group] += static_cast<double>(count_field(line, "#new-token", where).value_or(0));
   }
 
   // All ranks of a group have the same batch: the first that is met speaks for it.
@@ -75,6 +90,8 @@ class SglangReader {
 
   LogRecords lines_;
   std::map<int, std::pair<int, int>> speakers_;
+  std::map<int, double> prompt_tokens_;  // of each group, since its last decode line
+  double steps_of_line_ = 40.0;          // decode_log_interval
   std::int64_t repeated_ = 0;
 };
 

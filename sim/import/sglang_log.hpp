@@ -9,7 +9,8 @@
 // tensor-parallel ranks of a group (TP1, ...) only the first is read; data-parallel ranks (DP1, ...) are groups. The
 // rate is not used: versions divide by the drafts or by num_draft_tokens, which counts the root. K and trees are those
 // of the server_args at the head of the log, where they are (server_setup.hpp). Servers that do not speculate write the
-// same lines without a length.
+// same lines without a length. A decode line comes every decode_log_interval steps (40), and its throughput is of the
+// time since the one before it: the #new-token of "Prefill batch" lines between the two were computed in it.
 #pragma once
 
 #include <string>

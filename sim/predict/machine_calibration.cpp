@@ -74,6 +74,12 @@ std::vector<ThroughputWindow> steady_windows(const std::vector<ThroughputWindow>
       ->second;
 }
 
+void require_time(const MeasuredStep& step) {
+  if (!(step.ms >= kStepMsLeast && step.ms <= kStepMsMost))
+    throw usage_error("--calibrate-with",
+                      "a step of " + nlohmann::json(step.ms).dump() + " ms; expected a time from 0.001 to 1e6 ms");
+}
+
 double predicted_ms(const StepCost& model, const MeasuredStep& step, DraftingKind kind) {
   return speculative_step_ns(model, step.batch, step.form, kind, step.draft_share) * 1e-6;
 }
@@ -94,9 +100,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
     return [&step, this](const StepCost& model) { return std::log(predicted_ms(model, step, kind_)); };
   };
   for (const MeasuredStep& step : measured) {
-    if (!(step.ms >= kStepMsLeast && step.ms <= kStepMsMost))
-      throw usage_error("--calibrate-with",
-                        "a step of " + nlohmann::json(step.ms).dump() + " ms; expected a time from 0.001 to 1e6 ms");
+    require_time(step);
     before_.push_back(step.ms / std::exp(log_time_of(step)(Roofline(preset))));
   }
   Vector offsets(n);
@@ -146,6 +150,7 @@ std::string CheckedStep::text() const {
 CheckedStep checked_step(const RooflineSetup& preset, const MeasuredStep& measured) {
   constexpr double kPrefillShareMost = 0.5;  // beyond, the step is what an error of the prefill's cost leaves
   constexpr double kResidualMost = 3.0;
+  require_time(measured);
   const Roofline cost(preset);
   CheckedStep checked{measured, 0.0, 1.0, ""};
   MeasuredStep& step = checked.step;

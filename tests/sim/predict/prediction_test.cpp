@@ -360,6 +360,19 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
   drafts.throughput = {{8, 800, 0, 0, 2.5, 3.0}, {64, 4000, 0, 0, 1.7, 1.0}, {64, 4000, 0, 0, 1.7, 1.0}};
   CHECK(step_of_windows(drafts, "log", load).form.depth == 1);
   CHECK(step_of_windows(drafts, "log", load).ms == Approx(64 * 1.7 / 4.0));
+  // SGLang's throughput is of the time since the line before, with the prompts in it: 80 tokens in two seconds, and 80 in
+  // half a one.
+  const std::string decode = "Decode batch, #running-req: 2, #token: 104, gen throughput (token/s): ";
+  ImportOptions with_plain;
+  with_plain.plain = true;
+  const AcceptanceData sglang = parse_acceptance(
+      "Prefill batch, #new-seq: 1, #new-token: 3000, #cached-token: 0\n"
+      "Prefill batch, #new-seq: 1, #new-token: 1000, #cached-token: 0\n" +
+          decode + "40.0, #queue-req: 0\n" + decode + "160.0, #queue-req: 0\n",
+      "log", with_plain);
+  REQUIRE(sglang.throughput.size() == 2);
+  CHECK(sglang.throughput[0].prompt_tokens_per_second == Approx(2000.0));
+  CHECK(step_of_windows(sglang, "log", load).ms == Approx(12.5));
   // Ranks of data parallelism have batches of their own.
   plain.throughput = {{32, 1100, 0, 0}, {32, 1100, 0, 1}};
   CHECK(step_of_windows(plain, "log", load).batch.batch == 64);

@@ -1,0 +1,77 @@
+// `draftproof read` as one runs it: what each kind of file is said to be.
+#include <catch2/catch.hpp>
+
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/run_verb.hpp"
+
+namespace draftproof {
+
+using namespace testing;
+
+TEST_CASE("read says of any file that the program knows what it is, what of it is used, and what is not") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& name, const std::string& text) {
+    const std::string path = folder.file(name);
+    write_whole_file(path, text);
+    const ProgramResult result = run_draftproof({"read", path});
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    REQUIRE(result.out.starts_with(path));
+    return result.out.substr(path.size());
+  };
+  const std::string window =
+      "[2026-01-05 10:00:01 TP0] Decode batch, #running-req: 2, #token: 108, accept len: 1.50, accept rate: 0.36, gen "
+      "throughput (token/s): 150.0, #queue-req: 0\n";
+  // Two requests of 75 tokens a second each, 1.5 tokens a step.
+  CHECK(read("a.log",
+             "[2026-01-05 10:00:00] server_args=ServerArgs(model_path='meta-llama/Llama-3.1-8B-Instruct', tp_size=2, "
+             "speculative_algorithm='EAGLE3', speculative_draft_model_path='x/y', speculative_num_steps=3, "
+             "speculative_eagle_topk=1, speculative_num_draft_tokens=4)\n" +
+                 window + window) ==
+        " is an SGLang log: meta-llama/Llama-3.1-8B-Instruct, EAGLE-3, K = 3, TP 2, 2 windows of throughput; used: "
+        "acceptance 1.50 over 2 windows, load 2, step 20 ms\n");
+  // One window decodes, one does not, one is idle.
+  CHECK(read("b.log",
+             "INFO Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 100.0 tokens/s, Running: 1 reqs\n"
+             "INFO Avg prompt throughput: 500.0 tokens/s, Avg generation throughput: 50.0 tokens/s, Running: 1 reqs\n"
+             "INFO Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 0 reqs\n") ==
+        " is a vLLM log: 3 windows of throughput; used: load 1, step 10 ms, 3.3 prompt tokens for one generated; not "
+        "used: 1 window without a load, 1 window with prefills\n");
+  CHECK(read("metrics.prom",
+             "vllm:spec_decode_num_drafts_total 100\nvllm:spec_decode_num_draft_tokens_total 200\n"
+             "vllm:spec_decode_num_accepted_tokens_total 120\n"
+             "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"0\"} 80\n"
+             "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 40\n")
+            .ends_with("used: acceptance 2.20 over 100 steps, rates of 2 positions\n"));
+  CHECK_THAT(read("config.json",
+                  R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 32,
+             "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+             "intermediate_size": 14336, "torch_dtype": "bfloat16"})"),
+             Catch::Contains(" is a model's config.json: ") && Catch::Contains("8.03 B parameters") &&
+                 Catch::Contains("32 layers"));
+  CHECK(read("a.gbnf", "root ::= \"yes\" | no\nno ::= \"no\"\n") == " is a grammar (GBNF): 2 rules\n");
+  CHECK(read("schema.json", R"({"type": "object", "properties": {"a": {"type": "string"}}})") ==
+        " is a JSON Schema: keys type properties\n");
+  CHECK(read("requests.csv", "arrival_s,prompt_len,output_len\n0,100,10\n2,300,30\n") ==
+        " is a trace of requests: 2 requests; used: arrivals over 2 s, prompts of 200 tokens on average, outputs of "
+        "20\n");
+  CHECK(read("chat.jinja", "{% for message in messages %}{{ message.content }}{% endfor %}") ==
+        " is a chat template (Jinja); not used: add_generation_prompt, which it does not ask for\n");
+}
+
+TEST_CASE("read says of an unknown file what it is likest to, and gives the same as JSON") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("notes.txt");
+  write_whole_file(path, "slot print_timing: eval time of llama, but nothing of drafts\n");
+  const ProgramResult unknown = run_draftproof({"read", path});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err,
+             Catch::Contains(path + ": is of no known format; expected llama.cpp's text, which has lines "));
+  write_whole_file(path, "root ::= \"a\"\n");
+  const auto document = json_of({"read", path});
+  CHECK(document.at("read").at("format") == "grammar (GBNF)");
+  CHECK(document.at("read").at("is") == nlohmann::json{"1 rules"});
+  CHECK(document.at("read").at("text") == path + " is a grammar (GBNF): 1 rules");
+}
+
+}  // namespace draftproof
