@@ -69,8 +69,7 @@ SeenFile see_config(const Content& content) {
   const ModelShape shape = find_model(content.path);
   SeenFile seen{"", "model's config.json", {printable_line(shape.name)}, {}, {}};
   seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
-               number("%g layers", shape.layers), number("%g KV values a token", shape.kv_values_per_token()),
-               number("%g-bit weights", shape.native_bits)};
+               number("%g layers", shape.layers)};
   if (!shape.assumption.empty()) seen.not_used.push_back(printable_line(shape.assumption));
   return seen;
 }
@@ -123,20 +122,23 @@ SeenFile see_toml(const Content& content) {
 }
 
 SeenFile see_arrivals(const Content& content) {
-  const std::vector<RecordedArrival> arrivals = read_arrivals_file(content.path);
-  double prompts = 0.0, outputs = 0.0;
-  for (const RecordedArrival& arrival : arrivals) {
+  const ArrivalTrace trace = read_arrivals_file(content.path);
+  double prompts = 0.0;
+  double outputs = 0.0;
+  for (const RecordedArrival& arrival : trace.requests) {
     prompts += arrival.prompt_len;
     outputs += arrival.output_len;
   }
-  const auto requests = static_cast<double>(arrivals.size());
-  return {
+  const auto requests = static_cast<double>(trace.requests.size());
+  SeenFile seen{
       "",
       "trace of requests",
-      {std::to_string(arrivals.size()) + " requests"},
-      {number("arrivals over %.4g s", 1e-9 * static_cast<double>(arrivals.back().arrival_ns)),
+      {std::to_string(trace.requests.size()) + " requests"},
+      {number("arrivals over %.4g s", trace.seconds()) + " (in " + trace.unit + ")",
        number("prompts of %.0f tokens on average", prompts / requests), number("outputs of %.0f", outputs / requests)},
       {}};
+  if (trace.left_out > 0) seen.not_used.push_back(std::to_string(trace.left_out) + " requests without output");
+  return seen;
 }
 
 SeenFile see_own(const Content& content) {

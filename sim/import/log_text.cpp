@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
 #include "base/files/inputs_read.hpp"
+#include "base/text_encoding.hpp"
 
 namespace draftproof {
 namespace {
@@ -90,8 +91,11 @@ class Sieve {
 LogText read_log_text(const std::string& path, std::uint64_t whole_most, std::uint64_t kept_most) {
   const bool standard_input = path == "-";
   const std::string name = standard_input ? "standard input" : path;
+  std::uint64_t likely_most = kBytesMost;
   if (!standard_input) {
+    constexpr std::uint64_t kRatioMost = 400;  // of gzip, as gunzip() takes it
     const std::uint64_t bytes = require_regular_file(path);
+    likely_most = std::min(kBytesMost, std::max(whole_most, kRatioMost * bytes));
     struct stat status {};
     if (bytes <= whole_most)
       const InputFile registered(path);  // among the inputs of this process, with its contents (inputs_read.hpp)
@@ -118,18 +122,20 @@ LogText read_log_text(const std::string& path, std::uint64_t whole_most, std::ui
     }
     whole += read;
     if (whole.size() <= whole_most) continue;
-    if (whole.size() > kBytesMost)
+    if (whole.size() > likely_most)
       throw input_error(name,
-                        "has more than " + bytes_text(kBytesMost) + "; expected a shorter text, or a server's log");
+                        "has more than " + bytes_text(likely_most) + "; expected a shorter text, or a server's log");
     if (!is_log(std::string_view(whole).substr(0, whole_most))) {
-      whole_most = kBytesMost;
+      whole_most = likely_most;
       continue;
     }
     sieve = std::make_unique<Sieve>(kept_most);
     sieve->add(whole);
     whole = {};
   }
-  return sieve ? sieve->finish() : LogText{std::move(whole), 0};
+  LogText log = sieve ? sieve->finish() : LogText{std::move(whole), 0};
+  if (auto decoded = as_utf8(log.text)) log.text = *std::move(decoded);
+  return log;
 }
 
 }  // namespace draftproof

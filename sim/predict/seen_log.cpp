@@ -1,6 +1,7 @@
 #include "sim/predict/seen_log.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -129,7 +130,8 @@ SeenLog see_log(const LogText& log, const std::string& path, const ImportOptions
 }
 
 SeenLog see_log(const std::string& path, const ImportOptions& options) {
-  if (names_two_dumps(path)) return seen_of(read_acceptance(path, with_plain(options)), {}, path);
+  if (names_two_dumps(path) || std::filesystem::is_directory(path))  // which say nothing of a server
+    return seen_of(read_acceptance(path, with_plain(options)), {}, path);
   return see_log(read_log_text(path), path, options);
 }
 

@@ -300,7 +300,7 @@ TEST_CASE("a log of a server that does not speculate says the plain step, and no
   write_whole_file(log, "srv update_slots: all slots are idle\nslot 0: n_past = 12\n");
   const ProgramResult unknown = run_draftproof({"predict", log, "--gpu", "H100", "--drafter", "EAGLE-3"});
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err, Catch::Contains("is of no known format; expected llama.cpp's text"));
+  CHECK_THAT(unknown.err, Catch::Contains("says nothing of speculation in a form that is known. It looks most like "));
 }
 
 // A command of the page is an indented line, what it prints are the quoted lines behind it.

@@ -53,7 +53,8 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
   CHECK(read("schema.json", R"({"type": "object", "properties": {"a": {"type": "string"}}})") ==
         " is a JSON Schema: keys type properties\n");
   CHECK(read("requests.csv", "arrival_s,prompt_len,output_len\n0,100,10\n2,300,30\n") ==
-        " is a trace of requests: 2 requests; used: arrivals over 2 s, prompts of 200 tokens on average, outputs of "
+        " is a trace of requests: 2 requests; used: arrivals over 2 s (in s), prompts of 200 tokens on average, "
+        "outputs of "
         "20\n");
   CHECK(read("chat.jinja", "{% for message in messages %}{{ message.content }}{% endfor %}") ==
         " is a chat template (Jinja); not used: add_generation_prompt, which it does not ask for\n");
@@ -66,7 +67,7 @@ TEST_CASE("read says of an unknown file what it is likest to, and gives the same
   const ProgramResult unknown = run_draftproof({"read", path});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err,
-             Catch::Contains(path + ": is of no known format; expected llama.cpp's text, which has lines "));
+             Catch::Contains(path + ": says nothing of speculation in a form that is known. It looks most like "));
   write_whole_file(path, "root ::= \"a\"\n");
   const auto document = json_of({"read", path});
   CHECK(document.at("read").at("format") == "grammar (GBNF)");
