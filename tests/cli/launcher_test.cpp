@@ -194,6 +194,16 @@ TEST_CASE("the launcher builds the verb that is asked for and the program that s
   CHECK(checkout.calls().ends_with(ninja + "\n"));
 }
 
+TEST_CASE("the launcher builds the verbs that a study runs, each once") {
+  WorkingCheckout checkout;
+  checkout.add_tool("bin/ninja", "echo \"${*: -1}\" >> " + checkout.file("calls"));
+  write_whole_file(checkout.file("s.toml"),
+                   "[[run]]\ncommand = \"prove -k 1\"\n[[run]]\ncommand = \"verify t\"\n[[run]]\n"
+                   "command = \"machine\"\n  command=\"prove\"\n");
+  CHECK(checkout.run({"study", checkout.file("s.toml"), "--out", "x"}).exit_code == 7);
+  CHECK(checkout.calls() == "cmake\ndraftproof_verbs_exactness\ndraftproof_verbs_engine\ndraftproof_program\n");
+}
+
 TEST_CASE("the launcher says in one line that it cannot write where it would build") {
   WorkingCheckout checkout;
   fs::remove_all(checkout.file("build"));
@@ -376,7 +386,8 @@ TEST_CASE("no Python of the current folder runs when the launcher starts Python"
   for (const char* const file : {"draftproof", "gpu/budget.sh"}) {
     const std::string text = read_whole_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
     std::smatch found;
-    const bool any = std::regex_search(text, found, std::regex(R"re((python3?|candidate)"? +(-[mc]|- |"\$program).*)re"));
+    const bool any =
+        std::regex_search(text, found, std::regex(R"re((python3?|candidate)"? +(-[mc]|- |"\$program).*)re"));
     INFO(file << ": " << (any ? found.str() : ""));
     CHECK_FALSE(any);
   }
