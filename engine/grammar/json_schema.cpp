@@ -149,6 +149,22 @@ SchemaJson unwrapped(SchemaJson schema, const std::string& where) {
   return SchemaJson(schema["schema"]);
 }
 
+std::string rewritten(const SchemaJson& schema, const std::string& where) {
+  SchemaConjunctions conjunctions(schema, where);
+  if (!schema.is_object() && !schema.is_boolean())
+    throw conjunctions.fail("", "is no schema; expected an object, true or false");
+  if (schema.is_object() && std::ranges::all_of(schema.items(), [](const auto& item) { return is_note(item.key()); }))
+    throw input_error(where,
+                      "says nothing about the document: the schema has no keyword like \"type\" or \"properties\"; "
+                      "expected one, or `true` for any JSON document");
+  KeywordCheck(conjunctions).check(schema, "");
+  SchemaJson result = conjunctions.of({{schema, ""}});
+  if (result == false)
+    throw input_error(where, "is a schema that nothing satisfies; expected a JSON Schema that can be satisfied");
+  if (!conjunctions.definitions().empty()) result["$defs"] = conjunctions.definitions();
+  return result.dump();
+}
+
 }  // namespace
 
 std::string supported_schema(const std::string& text, const std::string& where) {
@@ -161,19 +177,11 @@ std::string supported_schema(const std::string& text, const std::string& where) 
   } catch (const SchemaJson::parse_error& error) {
     throw input_error(where, "is no JSON: byte " + std::to_string(error.byte) + "; expected a JSON Schema");
   }
-  SchemaConjunctions conjunctions(schema, where);
-  if (!schema.is_object() && !schema.is_boolean())
-    throw conjunctions.fail("", "is no schema; expected an object, true or false");
-  if (schema.is_object() && std::ranges::all_of(schema.items(), [](const auto& item) { return is_note(item.key()); }))
-    throw input_error(where,
-                      "says nothing about the document: the schema has no keyword like \"type\" or \"properties\"; "
-                      "expected one, or `true` for any JSON document");
-  KeywordCheck(conjunctions).check(schema, "");
-  SchemaJson rewritten = conjunctions.of({{schema, ""}});
-  if (rewritten == false)
-    throw input_error(where, "is a schema that nothing satisfies; expected a JSON Schema that can be satisfied");
-  if (!conjunctions.definitions().empty()) rewritten["$defs"] = conjunctions.definitions();
-  return rewritten.dump();
+  try {
+    return rewritten(schema, where);
+  } catch (const SchemaJson::exception&) {
+    throw input_error(where, "is no JSON Schema: a keyword has a value of another type than the standard's");
+  }
 }
 
 }  // namespace draftproof

@@ -57,15 +57,12 @@ SchemaJson SchemaConjunctions::of(Parts parts) {
   if (depth_ > kSchemaDepthMax)
     throw input_error(where_, "is nested deeper than " + std::to_string(kSchemaDepthMax) +
                                   " schemas; expected a flatter one, which names its parts in \"$defs\"");
+  const auto refers = [](const PlacedSchema& part) { return part.schema.is_object() && part.schema.contains("$ref"); };
+  if (std::ranges::none_of(parts, refers)) return of_flat(parts);
   // Schemas that refer to others may come back to themselves: each conjunction of them is said once, by name.
   std::set<std::string> keys;
-  bool refers = false;
-  for (const PlacedSchema& part : parts) {
-    const SchemaJson* const reference = part.schema.is_object() ? find(part.schema, "$ref") : nullptr;
-    refers = refers || reference != nullptr;
+  for (const PlacedSchema& part : parts)
     if (part.schema != true && part.schema != SchemaJson::object()) keys.insert(part.schema.dump());
-  }
-  if (!refers) return of_flat(parts);
   std::string key;
   for (const std::string& one : keys) key += one + "\n";
   const auto [entry, is_new] = names_.emplace(key, "d" + std::to_string(names_.size()));

@@ -11,6 +11,9 @@
 #include "base/archives/safetensors.hpp"
 #include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
+#include "engine/chat/chat_template.hpp"
+#include "engine/grammar/gbnf.hpp"
+#include "engine/grammar/json_schema.hpp"
 #include "engine/heads/draft_audit.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "engine/model/model_files.hpp"
@@ -200,6 +203,16 @@ void read_tokenizer_config(const std::string& path) {
   if (!config.chat_template || !has_jinja()) return;
   const std::vector<ChatMessage> messages{{"user", "the 42 th\n<|im_end|>"}, {"assistant", " "}, {"user", ""}};
   ChatTemplate(path, *config.chat_template, config.context).encode(tokenizer, messages);
+}
+
+std::vector<std::string> json_schemas() {
+  return {
+      R"({"name": "n", "schema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/s"}, "b": {"enum": [1, "x"],
+"type": ["string", "null"]}}, "required": ["a"], "patternProperties": {"^x[0-9]$": {"minimum": 0.5, "multipleOf": 2}},
+"$defs": {"s": {"type": "string", "pattern": "^[^a-c](-\\d+)?$", "maxLength": 9}}}})",
+      R"({"oneOf": [{"type": "array", "items": [{"const": 1}], "minItems": 1}, {"$ref": "#", "type": "object"}],
+"not": {"required": ["k"]}, "if": {"properties": {"k": {"const": "p"}}}, "then": {"maxProperties": 2}})",
+      R"({"allOf": [{"anyOf": [{"type": "integer"}, {"maxLength": 3}]}, {"exclusiveMinimum": true, "minimum": 3}]})"};
 }
 
 // The config.json of a head, beside its tensors in a folder of their own.
@@ -485,6 +498,12 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
       {"answers", "answers.json", server_answers(), [](const std::string& path) { read_acceptance(path); }},
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
+      {"json_schema", "schema.json", json_schemas(),
+       [](const std::string& path) { supported_schema(std::string(InputFile(path).text()), path); }},
+      {"gbnf",
+       "grammar.gbnf",
+       {"root ::= (\"a\\x41\" | [^b-d\\n]{2,3} item?)* # c\nitem ::= | . \"\\U0001F642\"\n"},
+       [](const std::string& path) { ebnf_of_gbnf(std::string(InputFile(path).text()), path); }},
       {"speedup_csv", "speedups.csv", speedups_csv(), points},
       {"speedup_json", "speedups.json", speedups_json(), points},
       {"speedup_experiment", "experiment.toml", {source_file("experiments/speedup_by_batch/experiment.toml")}, points},
