@@ -17,8 +17,8 @@ namespace draftproof {
 // it once, at its start; a library's host may do as it likes.
 void protect_inputs();
 
-// From now on the contents of every file that InputFile reads, on any thread, are kept by name: the inputs of a command,
-// which `study` asks for. A file that changes meanwhile keeps its first contents, so that the next look finds another.
+// From now on the contents of every file that InputFile reads, on any thread, are kept by name: the inputs of a
+// command, which `study` asks for. A file that changes meanwhile keeps its first contents, so that the next look finds another.
 void record_inputs();
 // Names as they were given to InputFile, and SHA-256 of what was read. Without the files of allow_replacing().
 std::map<std::string, std::string> inputs_recorded();

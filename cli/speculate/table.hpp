@@ -17,7 +17,8 @@ struct SpeculateRow;
 class SpeculateTable {
  public:
   // Rows that the folder of an earlier run holds are taken over. `settings`: what all rows of a table have in common.
-  // Errors at --out (usage): the folder's table has other settings, or another process writes it; (input) its file is no table, or cannot be read;
+  // Errors at --out (usage): the folder's table has other settings, or another process writes it; (input) its file is
+  // no table, or cannot be read;
   // a file of the table could not be written, or is one that was read.
   SpeculateTable(const std::string& folder, const Json& settings);
 

@@ -151,7 +151,8 @@ class Rows {
   }
   [[noreturn]] void fail(std::size_t line, const std::string& what) const { throw input_error(where(line), what); }
 
-  // Keys of the file, in the file's own words; `arrival` is the one that is read. The keys of JSON traces mean nothing in CSV.
+  // Keys of the file, in the file's own words; `arrival` is the one that is read. The keys of JSON traces mean nothing
+  // in CSV.
   void set_keys(const std::vector<std::string>& keys, const std::string& arrival) {
     arrival_name_ = arrival;
     if (const std::string_view unit = without_unit(arrival).second; !unit.empty()) {

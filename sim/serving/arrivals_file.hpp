@@ -35,8 +35,8 @@ struct ArrivalTrace {
 
 // unit: of times and delays, where the user says it; empty: the file's own. Errors (input) naming file and line: a
 // missing column, a value that is no number, a length below 1, arrivals that go back, no request; naming --time-unit: a
-// unit that nothing says, or that keys alone say and arrivals that are no server's (over 1000 a second, or a month apart
-// on average).
+// unit that nothing says, or that keys alone say and arrivals that are no server's (over 1000 a second, or a month
+// apart on average).
 ArrivalTrace read_arrivals_file(const std::string& path, const std::string& unit = "");
 
 }  // namespace draftproof

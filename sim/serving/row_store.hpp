@@ -19,8 +19,8 @@ class RowStore {
   // column. A new file is made with its first rows. identity: what the rows come from; a file of anything else is
   // refused and stays as it is. Every path is that of a file: ":memory:" and "file:..." are names like others. A
   // stranger's file runs nothing: triggers and views are off, and a schema other than the one that is made here is
-  // refused. Errors (input) naming the path: no SQLite file, a damaged one, another identity or schema, locked by another
-  // process, not writable.
+  // refused. Errors (input) naming the path: no SQLite file, a damaged one, another identity or schema, locked by
+  // another process, not writable.
   RowStore(const std::string& path, const std::string& identity, const std::string& group_name,
            const std::vector<std::string>& columns);
   ~RowStore();
