@@ -68,6 +68,8 @@ constexpr std::array kMethods{
                "quark",
                "torchao",
                "auto-round",
+               "intel/auto-round",
+               "autoround",
                "inc",
                "gguf",
                "modelopt-mixed",

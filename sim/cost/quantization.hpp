@@ -1,5 +1,5 @@
-// How weights are stored and multiplied, from what a checkpoint or a server says: quantization_config, then torch_dtype.
-// One list of methods for config.json and for `quantization=` in logs. The name of a path says nothing.
+// How weights are stored and multiplied, as a checkpoint or a server says it: quantization_config, then torch_dtype. One
+// list of methods for config.json and for `quantization=` in logs. The name of a path says nothing.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ std::string precision_of_method(std::string_view method, const std::string& wher
 class Quantization {
  public:
   // `config`: a whole config.json; `beside`: a description in a file of its own (hf_quant_config.json,
-  // quantize_config.json, quant_model_description.json), or null. Input error at `where`: an unknown method or dtype, or
-  // a method whose bits nothing says.
+  // quantize_config.json, quant_model_description.json), or null. Input error at `where`: an unknown method or dtype,
+  // or a method whose bits nothing says.
   static Quantization of_config(const nlohmann::json& config, const nlohmann::json& beside, const std::string& where);
 
   // Of the matrix with this name, as "layers.3.self_attn.q_proj".
