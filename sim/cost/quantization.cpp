@@ -49,7 +49,7 @@ constexpr std::array kFormats{
 // sglang/srt/layers/quantization/__init__.py, transformers/utils/quantization_config.py.
 struct MethodRow {
   const char* precision;  // empty: only the model's config says it
-  std::array<const char*, 20> names;
+  std::array<const char*, 24> names;
 };
 constexpr std::array kMethods{
     MethodRow{"fp8",
