@@ -103,8 +103,8 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
                  "There, speculation is off where a loss is likelier than this");
   options.used_only({"--loss-max"}, "without --write-config", [&arguments] { return !arguments.write_config.empty(); });
   options.text("--out", arguments.out, "Folder for the JSON document and the figure", "DIR");
-  options.used_only({"--metrics-name", "--metrics-drafts", "--metrics-rates"}, "without --metrics",
-                    [&a] { return !a.metrics.empty(); });
+  options.used_only({"--metrics-name", "--metrics-drafts", "--metrics-rates"}, "without --metrics or a log",
+                    [&a] { return !a.metrics.empty() || !a.log.empty(); });
   options.used_only({"--tree-nodes"}, "with --no-trees", [&arguments] { return !arguments.no_trees; });
   add_artefacts(options, arguments.artefacts);
   options.json(arguments.json);

@@ -23,8 +23,9 @@ struct ImportOptions {
   // Where the file has several: a model_name of metrics, a drafter of a recording, a curve, a configuration of a
   // benchmark, a server of a router's log.
   std::string choice;
-  std::string rates;   // "conditional" or "unconditional", of tables that do not say it; empty: not known
-  bool plain = false;  // a log without speculation is read too, for its throughput: its data has no window
+  std::string rates;        // "conditional" or "unconditional", of tables that do not say it; empty: not known
+  bool plain = false;       // a log without speculation is read too, for its throughput: its data has no window
+  std::int32_t drafts = 0;  // K, where the file does not say it
 };
 
 // Errors (input) naming the file: those of the formats; of a file that is none of them the three likeliest formats, and

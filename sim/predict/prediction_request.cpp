@@ -95,7 +95,8 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   setup.draft_cost_factor = request.draft_cost_factor;
   setup.dp = request.dp;
   setup.pp = request.pp;
-  setup.expert_parallel = request.expert_parallel;
+  // A log says it of groups that share the GPUs, whatever the model.
+  setup.expert_parallel = request.expert_parallel && (request.log.empty() || setup.model.is_moe());
   if (setup.expert_parallel && !setup.model.is_moe())
     throw usage_error("--expert-parallel",
                       "has no use with " + printable_line(setup.model.name) + ", which has no experts");
@@ -226,7 +227,8 @@ ComparedPrediction compared_with(const std::string& drafter, bool guidance, cons
 
 PredictionInputs inputs_of(const PredictionRequest& asked) {
   PredictionRequest request = asked;
-  Shelf shelf({request.metrics_name, request.metrics_rates == "as said" ? "" : request.metrics_rates});
+  Shelf shelf({request.metrics_name, request.metrics_rates == "as said" ? "" : request.metrics_rates, false,
+               request.metrics_drafts.value_or(0)});
   std::optional<SeenLog> seen;
   if (!request.log.empty()) {
     seen = shelf.log(request.log);

@@ -62,6 +62,11 @@ void say_load(const AcceptanceData& data, SeenLog& seen) {
                             std::to_string(all));
     return;
   }
+  const auto says_drafts = [](const ThroughputWindow& window) { return window.draft_tokens.has_value(); };
+  if (data.draft_len < 1 && data.acceptance_length > 1.0 && !std::ranges::any_of(data.throughput, says_drafts)) {
+    seen.not_used.emplace_back("the time of a step, since nothing says how many tokens a draft has");
+    return;
+  }
   seen.step = step_of_windows(data, seen.name, {});
   seen.used.push_back("load " + std::to_string(seen.step->batch.batch));
   const bool decoding = seen.step->prompt_tokens_per_second == 0.0;

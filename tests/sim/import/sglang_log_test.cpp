@@ -83,7 +83,7 @@ TEST_CASE("the drafts of blocks are their tokens without the root") {
       arguments("speculative_num_steps=5, speculative_eagle_topk=4, speculative_num_draft_tokens=8") + line);
   CHECK(tree.tree_nodes == 7);
   CHECK(tree.draft_len == 5);
-  // A dictionary, from 0.5.20 on: what lies deeper is another's.
+  // A line alone does not say it; people may. A dictionary, from 0.5.20 on: what lies deeper is another's.
   CHECK(sglang_log_of(
             "[x] server_args={'model_loader_extra_config': {'speculative_num_steps': 9}, 'speculative_num_steps': 3, "
             "'speculative_eagle_topk': 1, 'speculative_num_draft_tokens': 4}\n" +
