@@ -91,7 +91,7 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   CHECK(document.at("best")[0].at("k").is_number());  // vLLM verifies chains
   CHECK(document.at("best")[0].at("best_tree").at("tree").at("nodes").get<int>() >= 8);
   CHECK((document.at("break_even_batch").is_null() || document.at("break_even_batch").get<int>() > 1));
-  CHECK(document.at("advice").get<std::string>().starts_with("Use EAGLE-3 with K = "));
+  CHECK(document.at("advice").get<std::string>().starts_with("You run K = 5: "));
   CHECK(document.at("acceptance").get<std::string>().starts_with("vLLM log "));
   CHECK(std::filesystem::exists(folder.path() + "/out/predict.json"));
   CHECK((document.at("files").at("figure").is_null() || std::filesystem::exists(folder.path() + "/out/predict.svg")));
@@ -204,7 +204,7 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   CHECK(document.at("calibration")[0].at("k") == 5);
   const std::string read =
       log +
-      " is a vLLM log (0.11.0): meta-llama/Llama-3.1-8B-Instruct, EAGLE-3, K = 5, TP 1, 1 window of "
+      " is a vLLM log (0.11.0): meta-llama/Llama-3.1-8B-Instruct, bf16, EAGLE-3, K = 5, TP 1, 1 window of "
       "throughput; used: acceptance 2.60 over 1000 steps, rates of 5 positions, load 16, step ";
   CHECK_THAT(document.at("read").at("text").get<std::string>(), Catch::StartsWith(read));
   CHECK(document.at("running_k") == 5);
