@@ -54,11 +54,12 @@ void add_character(std::vector<TextRun>& runs, const PlacedCharacter& c, const I
   const ImRect box{c.min, c.max};
   const ImVec2 next = c.upright ? ImVec2{c.pen.x, c.pen.y - c.advance_px} : ImVec2{c.pen.x + c.advance_px, c.pen.y};
   const std::string text = c.code_point < 0x80 ? std::string(1, static_cast<char>(c.code_point)) : std::string("?");
+  const bool is_whole = c.is_whole && c.code_point != 0x2026 && c.code_point != 0x85;  // Dear ImGui's ellipsis
   if (!runs.empty()) {
     TextRun& run = runs.back();
     const float gap = c.upright ? run.pen.y - c.pen.y : c.pen.x - run.pen.x;
     const float off = c.upright ? run.pen.x - c.pen.x : run.pen.y - c.pen.y;
-    if (run.is_cut == !c.is_whole && run.upright == c.upright && run.colour == c.colour &&
+    if (run.is_cut == !is_whole && run.upright == c.upright && run.colour == c.colour &&
         std::abs(run.size_px - c.size_px) < 0.1f && std::abs(off) < 0.1f && gap > -0.3f * c.size_px &&
         gap < 0.6f * c.size_px) {
       run.text += (gap > 0.1f * c.size_px ? " " : "") + text;
@@ -67,7 +68,7 @@ void add_character(std::vector<TextRun>& runs, const PlacedCharacter& c, const I
       return;
     }
   }
-  runs.push_back({text, box, clip, c.upright, !c.is_whole, next, c.size_px, c.colour});
+  runs.push_back({text, box, clip, c.upright, !is_whole, next, c.size_px, c.colour});
 }
 
 std::vector<Window> windows_of(const ImDrawData& drawn) {

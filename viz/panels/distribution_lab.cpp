@@ -56,8 +56,8 @@ void plot_stacks(const DistributionLabSnapshot& snapshot, ImVec2 size) {
   const auto count = static_cast<int>(snapshot.p.size());
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * *std::max_element(larger.begin(), larger.end()), ImPlotCond_Always);
   // The lowest piece is drawn last, over the others.
-  ImPlot::PlotBars("rejected (q > p)", larger.data(), count, 0.67, 0, bar_spec(palette::kRejected));
-  ImPlot::PlotBars("redistributed (p > q)", snapshot.p.data(), count, 0.67, 0, bar_spec(palette::kRecovered));
+  ImPlot::PlotBars("rejected", larger.data(), count, 0.67, 0, bar_spec(palette::kRejected));
+  ImPlot::PlotBars("redistributed", snapshot.p.data(), count, 0.67, 0, bar_spec(palette::kRecovered));
   ImPlot::PlotBars("accepted", snapshot.overlap.data(), count, 0.67, 0, bar_spec(palette::kAccepted));
   ImPlotSpec tops = line_spec(palette::kTarget);
   tops.Marker = ImPlotMarker_Square;

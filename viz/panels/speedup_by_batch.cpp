@@ -184,7 +184,7 @@ void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImV
   if (!ImGui::BeginTable("limits", 4, kFlags, size)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("draft", ImGuiTableColumnFlags_WidthFixed);  // as wide as the longest name
-  for (const char* const name : {"at B = 1", "memory-bound to", "no gain from"}) ImGui::TableSetupColumn(name);
+  for (const char* const name : {"at B = 1", "memory to", "no gain from"}) ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   const auto limit = [](const std::optional<std::int64_t>& batch) {
     if (batch) {

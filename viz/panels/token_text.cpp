@@ -27,7 +27,7 @@ std::size_t fitting(const std::string& text, float width_px) {
 }  // namespace
 
 std::string fitted(const std::string& text, float width_px) {
-  constexpr const char* kEllipsis = "\xE2\x80\xA6";
+  constexpr const char* kEllipsis = "..";
   if (width_of(text) <= width_px) return text;
   return text.substr(0, fitting(text, width_px - width_of(kEllipsis))) + kEllipsis;
 }

@@ -12,7 +12,7 @@
 
 namespace draftproof {
 
-// As much of a text as fits into a width, with an ellipsis in place of the rest.
+// As much of a text as fits into a width, with two points in place of the rest.
 std::string fitted(const std::string& text, float width_px);
 
 // Plain decoding's tokens have none.
