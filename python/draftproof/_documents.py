@@ -99,6 +99,7 @@ class PredictedRow(Record):
     low: float
     high: float
     loss_probability: float
+    extrapolated: bool
     step_ratio: float
     tokens_per_step: float
     tokens_per_second: float
@@ -107,6 +108,7 @@ class PredictedRow(Record):
 
 class PredictedBest(PredictedRow):
     pays: bool
+    fits: bool
     notes: list[str]
     plain_ms: float
     plain_tokens_per_second: float
@@ -129,11 +131,14 @@ class Prediction(Document):
     context: int
     prompt: int | None
     output: int | None
+    running_k: int | None
+    prefills_of_log: bool
     guidance: bool
     acceptance: str
     acceptance_factor: float
     draft_cost_factor: float
     notes: list[str]
+    read: Record | None
     calibration: list[Record]
     rows: list[PredictedRow]
     best: list[PredictedBest]
@@ -186,6 +191,7 @@ class AcceptanceSource(Record):
     tokens_per_step_high: list[float] | None
     speedup_low: list[float] | None
     speedup_high: list[float] | None
+    running_k: int | None
     best_k: int
     best_k_low: int | None
     best_k_high: int | None
