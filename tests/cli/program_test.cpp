@@ -262,7 +262,6 @@ TEST_CASE("odd values are refused by every command in one line that names the op
 }
 
 TEST_CASE("an option that has no use beside the others is refused by name") {
-  check_refused({"bugs", "--json", "--markdown"}, {"--markdown: has no use with"});
   check_refused({"tree", "--no-download"}, {"--no-download: has no use with"});
 }
 
