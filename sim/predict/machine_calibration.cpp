@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -182,15 +181,17 @@ bool decodes_alone(const ThroughputWindow& window) {
   return window.prompt_tokens_per_second <= kPrompts * window.tokens_per_second;
 }
 
-MeasuredStep step_of_windows(const AcceptanceData& data, const std::string& name, const BatchLoad& batch) {
-  std::vector<ThroughputWindow> windows = steady_windows(data.throughput, name);
+namespace {
+
+// One engine's step, at its own load.
+MeasuredStep step_of_engine(const std::vector<ThroughputWindow>& of_engine, const AcceptanceData& data,
+                            const std::string& name, const BatchLoad& batch) {
+  std::vector<ThroughputWindow> windows = steady_windows(of_engine, name);
   const auto middle = windows.begin() + std::ssize(windows) / 2;
   std::ranges::nth_element(windows, middle, {}, &ThroughputWindow::tokens_per_second);
-  std::set<int> engines;
-  for (const ThroughputWindow& w : data.throughput) engines.insert(w.engine);
   MeasuredStep step;
   step.batch = batch;
-  step.batch.batch = std::llround(middle->running) * std::ssize(engines);
+  step.batch.batch = std::llround(middle->running);
   step.draft_share = data.draft_share.value_or(1.0);
   const auto depth = data.tree_nodes == 0 && middle->draft_tokens
                          ? static_cast<std::int32_t>(std::lround(*middle->draft_tokens))
@@ -204,6 +205,31 @@ MeasuredStep step_of_windows(const AcceptanceData& data, const std::string& name
   step.ms = 1e3 * middle->running * tokens / middle->tokens_per_second;
   if (!decodes_alone(*middle)) step.prompt_tokens_per_second = middle->prompt_tokens_per_second;
   return step;
+}
+
+}  // namespace
+
+MeasuredStep step_of_windows(const AcceptanceData& data, const std::string& name, const BatchLoad& batch) {
+  std::map<int, std::vector<ThroughputWindow>> by_engine;
+  for (const ThroughputWindow& window : data.throughput)
+    if (window.running >= 1.0 && window.tokens_per_second > 0.0) by_engine[window.engine].push_back(window);
+  if (by_engine.empty()) return step_of_engine({}, data, name, batch);  // which says what is missing
+  // Engines weigh what they run.
+  std::vector<MeasuredStep> steps;
+  for (const auto& [engine, windows] : by_engine) steps.push_back(step_of_engine(windows, data, name, batch));
+  MeasuredStep all = steps.front();
+  if (steps.size() == 1) return all;
+  all.ms = all.prompt_tokens_per_second = 0.0;
+  all.batch.batch = 0;
+  for (const MeasuredStep& step : steps) {
+    const auto requests = static_cast<double>(step.batch.batch);
+    all.ms += requests * step.ms;
+    all.prompt_tokens_per_second += requests * step.prompt_tokens_per_second;
+    all.batch.batch += step.batch.batch;
+  }
+  all.ms /= static_cast<double>(all.batch.batch);
+  all.prompt_tokens_per_second /= static_cast<double>(all.batch.batch);
+  return all;
 }
 
 bool is_step_time(const std::string& text) {

@@ -23,7 +23,7 @@ void say_server(const ServerSetup& server, SeenLog& seen) {
   if (const auto drafts = seen.running_drafts()) seen.is.push_back("K = " + std::to_string(*drafts));
   if (server.tree_nodes > 0) seen.is.push_back("trees of " + std::to_string(server.tree_nodes) + " nodes");
   if (server.adaptive) seen.is.emplace_back("drafts of several lengths");
-  if (server.found() && server.drafter.empty()) seen.is.emplace_back("no speculation");
+  if (server.found() && server.drafter.empty() && !seen.acceptance) seen.is.emplace_back("no speculation");
   if (server.tp) seen.is.push_back("TP " + std::to_string(*server.tp));
   if (server.dp > 1) seen.is.push_back("DP " + std::to_string(server.dp));
   if (server.pp > 1) seen.is.push_back("PP " + std::to_string(server.pp));

@@ -377,6 +377,10 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
   plain.throughput = {{32, 1100, 0, 0}, {32, 1100, 0, 1}};
   CHECK(step_of_windows(plain, "log", load).batch.batch == 64);
   CHECK(step_of_windows(plain, "log", load).ms == Approx(32.0 / 1.1));
+  // Ranks with loads of their own weigh what they run: 82 requests, steps of 44 and 38 ms. One without requests does not.
+  plain.throughput = {{51, 1157.2, 0, 0}, {31, 809.3, 0, 1}, {0, 0.0, 0, 2}};
+  CHECK(step_of_windows(plain, "log", load).batch.batch == 82);
+  CHECK(step_of_windows(plain, "log", load).ms == Approx((51 * 51e3 / 1157.2 + 31 * 31e3 / 809.3) / 82));
 }
 
 TEST_CASE("prompts are taken out of a step, and a step that is mostly prompts or out of all proportion is refused") {
