@@ -173,6 +173,14 @@ bool is_trace(const Content& content) {
          (is_of("input_length") || is_of("ContextTokens") || is_of("prompt_len") || is_of("Request tokens"));
 }
 
+bool has_file(const Content& content, const char* name) {
+  return fs::exists(fs::path(content.path) / name);
+}
+// A model's shape alone, without its tokens.
+bool is_config_folder(const Content& content) {
+  return content.is_folder && has_file(content, "config.json") && !has_file(content, "tokenizer.json");
+}
+
 struct Kind {
   bool (*is)(const Content&);
   SeenFile (*see)(const Content&);
@@ -182,7 +190,8 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       {[](const Content& c) { return (c.is_folder || is_gguf(c)) && is_head(c.path); }, see_head},
-      {[](const Content& c) { return c.is_folder || is_gguf(c); }, see_weights},
+      {is_config_folder, see_config},
+      {[](const Content& c) { return is_gguf(c) || (c.is_folder && has_file(c, "config.json")); }, see_weights},
       {is_safetensors, see_safetensors},
       {[](const Content& c) { return c.has_key("version") && c.has_key("command"); }, see_own},
       {is_config, see_config},
@@ -219,7 +228,7 @@ SeenFile see(const std::string& path) {
     content.json = Json::parse(content.text(), nullptr, false);
   if (content.json.is_discarded()) content.json = nullptr;
   const auto kind = std::ranges::find_if(kinds(), [&](const Kind& of) { return of.is(content); });
-  if (kind == kinds().end()) return see_log(content.log, path);
+  if (kind == kinds().end()) return content.is_folder ? see_log(path) : see_log(content.log, path);
   SeenFile seen = kind->see(content);
   seen.name = path == "-" ? "standard input" : printable_line(path);
   return seen;

@@ -36,11 +36,15 @@ class Predictor {
         cost_(machine.setup()),
         kind_(machine.setup().drafter->kind) {
     const auto context = static_cast<std::int32_t>(options.context);
-    for (std::int32_t k = 1; k <= options.drafts_max; ++k) add({k, k}, context);
+    // Bounds say too little of the positions behind them.
+    const std::int32_t deepest =
+        acceptance.rates_are_bounds()
+            ? std::min(options.drafts_max, std::max(1, acceptance.positions_known().value_or(1)))
+            : options.drafts_max;
+    for (std::int32_t k = 1; k <= deepest; ++k) add({k, k}, context);
     if (!acceptance.knows_trees() || kind_ == DraftingKind::ngram) return;
     for (const std::int32_t nodes : options.tree_nodes)
-      for (std::int32_t depth = 2; depth <= std::min(options.drafts_max, nodes - 1); ++depth)
-        add({nodes, depth}, context);
+      for (std::int32_t depth = 2; depth <= std::min(deepest, nodes - 1); ++depth) add({nodes, depth}, context);
   }
 
   // Prediction for one batch size; of the trees of a size the one with the best depth.
@@ -85,8 +89,7 @@ class Predictor {
     constexpr double kShareForKv = 0.9;  // engines leave a tenth of the memory to activations
     const double free = kShareForKv * setup.gpu.memory_bytes * setup.gpus() - weights;
     const double of_request =
-        (cost_.kv_bytes(static_cast<double>(options_.context)) + cost_.state_bytes()) *
-        (options_.guidance ? 2.0 : 1.0);
+        (cost_.kv_bytes(static_cast<double>(options_.context)) + cost_.state_bytes()) * (options_.guidance ? 2.0 : 1.0);
     return of_request > 0.0 ? static_cast<std::int64_t>(std::max(0.0, std::floor(free / of_request)))
                             : options_.batch_max;
   }
@@ -249,7 +252,12 @@ std::string extrapolation_of(const PredictionRow& row) {
 }
 
 // What to draft at one load: the best, or the server's own K where that is nearly as good.
-std::string draft_advice(const BatchPrediction& batch, const std::string& drafter,
+struct DraftAdvice {
+  std::string text, behind;  // what is said of other loads stands between the two
+  DraftSize form;
+};
+
+DraftAdvice draft_advice(const BatchPrediction& batch, const std::string& drafter,
                          std::optional<std::int32_t> running_drafts) {
   const PredictionRow& best = batch.rows[batch.best];
   const std::string at = " at batch " + std::to_string(batch.batch);
@@ -257,18 +265,19 @@ std::string draft_advice(const BatchPrediction& batch, const std::string& drafte
     return !row.form.is_tree() && row.form.depth == running_drafts;
   };
   const auto running = std::ranges::find_if(batch.rows, is_running);
-  if (running != batch.rows.end()) {
-    const double gain = best.speedup / running->speedup - 1.0;
-    const std::string more = name_of(best.form) +
-                             (gain < 0.0005 ? " brings as much" : " brings " + fixed(100.0 * gain, 1) + " %") +
-                             extrapolation_of(best);
-    if (is_running(best) || (gain < kGainWorthAChange && running->band().pays()))
-      return "You run " + name_of(running->form) + ": keep it" + at + ", " + times(*running) +
-             (is_running(best) ? "" : "; " + more);
-    return "You run " + name_of(running->form) + "; use " + name_of(best.form) + at + ": " + times(best) + ", " +
-           fixed(100.0 * gain, 1) + " % more than " + name_of(running->form) + extrapolation_of(best);
-  }
-  return "Use " + drafter + " with " + name_of(best.form) + at + ": " + times(best) + extrapolation_of(best);
+  if (running == batch.rows.end())
+    return {"Use " + drafter + " with " + name_of(best.form) + at + ": " + times(best) + extrapolation_of(best), "",
+            best.form};
+  const double gain = best.speedup / running->speedup - 1.0;
+  const std::string percent = fixed(100.0 * gain, 1) + " %";
+  const std::string name = name_of(running->form);
+  if (is_running(best)) return {"You run " + name + ": keep it" + at + ", " + times(best), "", best.form};
+  if (gain < kGainWorthAChange && running->band().pays())
+    return {"You run " + name + ": keep it" + at + ", " + times(*running),
+            "; " + name_of(best.form) + " brings " + percent + at + extrapolation_of(best), running->form};
+  return {"You run " + name + "; use " + name_of(best.form) + at + ": " + times(best) + ", " + percent + " more than " +
+              name + extrapolation_of(best),
+          "", best.form};
 }
 
 std::string advice_of(const Prediction& prediction, const BatchPrediction& at_memory, const std::string& drafter,
@@ -300,16 +309,17 @@ std::string advice_of(const Prediction& prediction, const BatchPrediction& at_me
         << name_of(best.form) << ", is " << fixed(best.speedup, 2) << " times as fast as plain decoding at batch "
         << first.batch << " (80 % band " << fixed(best.low, 2) << " to " << fixed(best.high, 2) << ").";
   } else {
-    const PredictionRow* last = &(*paying)->rows[(*paying)->best];
-    out << draft_advice(**paying, drafter, options.running_drafts);
+    const DraftAdvice first = draft_advice(**paying, drafter, options.running_drafts);
+    DraftSize last = first.form;
+    out << first.text;
     for (const BatchPrediction* batch : fitting) {
       const PredictionRow& row = batch->rows[batch->best];
       if (row.batch <= (*paying)->batch || !batch->pays()) continue;
-      out << ", " << (row.form == last->form ? "" : name_of(row.form) + " ") << "at batch " << row.batch << ": "
+      out << ", " << (row.form == last ? "" : name_of(row.form) + " ") << "at batch " << row.batch << ": "
           << fixed(row.speedup, 2);
-      last = &row;
+      last = row.form;
     }
-    out << ". " << prediction.load_advice;
+    out << first.behind << ". " << prediction.load_advice;
   }
   if (!too_large.empty()) out << " " << too_large;
   return out.str();
@@ -367,7 +377,8 @@ Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& 
   prediction.advice = advice_of(prediction, at_memory, machine.setup().drafter->name, options);
   if (acceptance.rates_are_bounds())
     prediction.advice +=
-        " The acceptance rates are bounds, since drafts were of several lengths: the band is wider for it.";
+        " The acceptance rates are bounds, since drafts were of several lengths: the band is wider for it, and "
+        "longer drafts are not looked at.";
   return prediction;
 }
 

@@ -188,7 +188,9 @@ TEST_CASE("a server's own K is kept where another gains little, and what stands 
   CHECK_THAT(predicted(1).advice, Catch::Contains(" % more than K = 1"));
   CHECK_THAT(predicted(64).advice, Catch::StartsWith("Use EAGLE-3 with "));  // none of the rows
   data.survival_bounds = {{0.7, 0.8}, {0.5, 0.6}, {0.3, 0.5}};
-  CHECK_THAT(predicted(3).advice, Catch::Contains("The acceptance rates are bounds"));
+  const Prediction bounded = predicted(3);
+  CHECK_THAT(bounded.advice, Catch::Contains("The acceptance rates are bounds"));
+  CHECK(bounded.batches[0].rows.size() == 3);  // none behind the positions that are bounded
 }
 
 TEST_CASE("jumps are explained where they are: graphs that end, experts that only drafts read") {
