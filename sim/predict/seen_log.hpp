@@ -19,8 +19,8 @@ struct SeenFile {
   std::string format;  // "vLLM log", with its version
   std::vector<std::string> is, used, not_used;
 
-  // "server.log is an SGLang log (0.5.6): 214 windows, EAGLE-3, K = 3, TP 2; used: acceptance 2.41 over 214 windows, load
-  // 8, step 14.2 ms; not used: 12 windows with prefills".
+  // "server.log is an SGLang log (0.5.6): EAGLE-3, K = 3, TP 2, 214 windows of throughput; used: acceptance 2.41 over
+  // 214 windows, load 8, step 14.2 ms; not used: 12 windows with prefills".
   std::string text() const;
 };
 nlohmann::ordered_json seen_json(const SeenFile& seen);

@@ -362,8 +362,8 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
   drafts.throughput = {{8, 800, 0, 0, 2.5, 3.0}, {64, 4000, 0, 0, 1.7, 1.0}, {64, 4000, 0, 0, 1.7, 1.0}};
   CHECK(step_of_windows(drafts, "log", load).form.depth == 1);
   CHECK(step_of_windows(drafts, "log", load).ms == Approx(64 * 1.7 / 4.0));
-  // SGLang's throughput is of the time since the line before, with the prompts in it: 80 tokens in two seconds, and 80 in
-  // half a one.
+  // SGLang's throughput is of the time since the line before, with the prompts in it: 80 tokens in two seconds, and 80
+  // in half a one.
   const std::string decode = "Decode batch, #running-req: 2, #token: 104, gen throughput (token/s): ";
   ImportOptions with_plain;
   with_plain.plain = true;
@@ -379,7 +379,8 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
   plain.throughput = {{32, 1100, 0, 0}, {32, 1100, 0, 1}};
   CHECK(step_of_windows(plain, "log", load).batch.batch == 64);
   CHECK(step_of_windows(plain, "log", load).ms == Approx(32.0 / 1.1));
-  // Ranks with loads of their own weigh what they run: 82 requests, steps of 44 and 38 ms. One without requests does not.
+  // Ranks with loads of their own weigh what they run: 82 requests, steps of 44 and 38 ms. One without
+  // requests does not.
   plain.throughput = {{51, 1157.2, 0, 0}, {31, 809.3, 0, 1}, {0, 0.0, 0, 2}};
   CHECK(step_of_windows(plain, "log", load).batch.batch == 82);
   CHECK(step_of_windows(plain, "log", load).ms == Approx((51 * 51e3 / 1157.2 + 31 * 31e3 / 809.3) / 82));
