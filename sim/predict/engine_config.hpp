@@ -6,9 +6,9 @@
 //                   K = 0 is off; the last range holds beyond its end. Since 0.27; not with data parallelism
 //   SGLang 0.5.23   srt/speculative/adaptive_spec_params.py: slots by their least batch; a slot of one candidate step
 //                   has that K, 0 is off. EAGLE and EAGLE-3 alone, not with attention over data-parallel ranks
-//   TensorRT-LLM    llmapi/llm_args.py, draft_len_schedule: a key is the least batch of its K and 1 is one of them; since
-//                   pull request 10860 (2026) it is the largest, and off beyond the last one. Both ends of every range
-//                   mean the same to either; the first value is max_draft_len
+//   TensorRT-LLM    llmapi/llm_args.py, draft_len_schedule: a key is the least batch of its K and 1 is one of them;
+//                   since pull request 10860 (2026) it is the largest, and off beyond the last one. Both ends of every
+//                   range mean the same to either; the first value is max_draft_len
 //   llama.cpp       common/arg.cpp: one number for all loads; b8210 knows --draft-max, b9014 refuses it for
 //                   --spec-draft-n-max
 #pragma once
