@@ -381,23 +381,6 @@ bool is_vllm_log(std::string_view text) {
   return false;
 }
 
-std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const std::string& name) {
-  std::vector<ThroughputWindow> windows;
-  LogRecords lines(text, name);
-  while (lines.next()) {
-    if (!has_words(lines.line(), kThroughput)) continue;
-    try {
-      const std::vector<ThroughputWindow> of_line = throughput_of(lines.line(), lines.where());
-      windows.insert(windows.end(), of_line.begin(), of_line.end());
-    } catch (const Error&) {
-      if (!lines.is_cut()) throw;
-    }
-  }
-  if (windows.empty())
-    throw input_error(name, "has no line of throughput; expected vLLM's \"Avg generation throughput: ...\"");
-  return windows;
-}
-
 AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain) {
   return VllmReader(text, name).read(plain);
 }

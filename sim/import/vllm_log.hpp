@@ -18,7 +18,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "sim/import/acceptance_data.hpp"
 
@@ -29,7 +28,5 @@ bool is_vllm_log(std::string_view text);
 // that contradict the acceptance length of their line; and where no line says enough, unless `plain` and one has a
 // throughput: its data has no window. A last line without its end that is malformed is left out.
 AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain = false);
-// The throughput lines alone, of servers that may not speculate. Errors (input): a malformed line; none at all.
-std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const std::string& name);
 
 }  // namespace draftproof
