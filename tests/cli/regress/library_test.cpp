@@ -271,11 +271,10 @@ TEST_CASE("faults of block and tree verification are found decision by decision,
     CHECK(faulty_kernels().run("", blocks, 0, draws).at("equal") >= 2);
     CHECK(faulty_kernels().run("", trees, 0, draws).at("equal") == 2);
     CHECK_FALSE(findings_of(faulty_kernels().run("block", blocks, 1, draws)).empty());
-    for (const char* const fault : {"rrsw", "target_only"})
-      CHECK(findings_of(faulty_kernels().run(fault, trees, 1, draws)).size() == 1);
-    CHECK_THAT(findings_of(faulty_kernels().run("path", trees, 1, draws)).begin()->second, Contains("path["));
+    CHECK(findings_of(faulty_kernels().run("rrsw", trees, 1, draws)).size() == 1);
   }
-  CHECK(faulty_kernels().run("own", trees + "," + blocks, 0).at("within") == "distribution");
+  CHECK(findings_of(faulty_kernels().run("target_only", trees, 1)).size() == 1);
+  CHECK_THAT(findings_of(faulty_kernels().run("path", trees, 1)).begin()->second, Contains("path["));
   CHECK(faulty_kernels().run("recorded", trees + "," + blocks, 0).at("within") == "replay");
 }
 
