@@ -7,6 +7,7 @@
 
 #include "base/archives/safetensors.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "cli/shared/command.hpp"
@@ -224,8 +225,7 @@ SeenFile see(const std::string& path) {
   content.is_folder = fs::is_directory(path, ignored);
   if (!content.is_folder) content.log = text_of(path);
   const std::size_t first = content.text().find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && content.text()[first] == '{')
-    content.json = Json::parse(content.text(), nullptr, false);
+  if (first != std::string::npos && content.text()[first] == '{') content.json = parse_json<Json>(content.text(), path);
   if (content.json.is_discarded()) content.json = nullptr;
   const auto kind = std::ranges::find_if(kinds(), [&](const Kind& of) { return of.is(content); });
   if (kind == kinds().end()) return content.is_folder ? see_log(path) : see_log(content.log, path);

@@ -169,8 +169,8 @@ AcceptanceData of_folder(const std::string& path, const ImportOptions& options) 
   std::ranges::sort(files);
   if (files.empty() || files.size() > kFilesMax)
     throw input_error(path, "is a folder with " + std::to_string(files.size()) +
-                                " JSON files; expected a file, or the folder of a sweep with 1 to " +
-                                std::to_string(kFilesMax) + " results");
+                                " JSON files; expected result.json of a run, or 1 to " + std::to_string(kFilesMax) +
+                                " results of a sweep");
   std::vector<NamedText> texts;
   std::uint64_t bytes = 0;
   for (const fs::path& file : files) {

@@ -49,7 +49,8 @@ struct Source {
 
 std::vector<Source> open_file(const std::string& source, const AcceptanceDecaySettings& settings) {
   std::error_code ignored;
-  const std::string path = fs::is_directory(source, ignored) ? (fs::path(source) / kResult).string() : source;
+  const std::string of_run = (fs::path(source) / kResult).string();  // a folder without it is that of a sweep
+  const std::string path = fs::is_regular_file(of_run, ignored) ? of_run : source;
   const auto drafts = settings.drafts > 0 ? std::optional(settings.drafts) : std::nullopt;
   if (fs::path(path).extension() == ".json") {
     const InputFile file(path, kTableBytesMax);
