@@ -190,7 +190,7 @@ struct Kind {
 // In this order; what is none of them is a server's or a benchmark's file, or unknown.
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
-      {[](const Content& c) { return (c.is_folder || is_gguf(c)) && is_head(c.path); }, see_head},
+      {[](const Content& c) { return (is_gguf(c) || has_file(c, "config.json")) && is_head(c.path); }, see_head},
       {is_config_folder, see_config},
       {[](const Content& c) { return is_gguf(c) || (c.is_folder && has_file(c, "config.json")); }, see_weights},
       {is_safetensors, see_safetensors},
