@@ -269,6 +269,7 @@ class Simulation(Document):
     kv_blocks: int | None
     policies: list[Policy]
     load: list[Record]
+    trace: Record | None
 
     def _head(self) -> tuple[str, str]:
         return "", f"{self.server}: {self.requests} requests, {self.replications} times"
