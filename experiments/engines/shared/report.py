@@ -11,8 +11,6 @@ from typing import Any
 
 from environments import TORCH, Engine
 
-#: Cases of an inconclusive component that are named.
-NAMED = 4
 COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained": "steps"}
 
 
@@ -51,12 +49,11 @@ def number(value: float | None) -> str:
 
 
 def would_find(component: dict[str, Any]) -> str:
-    """From the finest case to the coarsest, and which that is."""
+    """From the finest case to the coarsest."""
     smallest, largest = component["would_find_smallest"], component["would_find"]
     if component["kind"] == "filter" or largest is None:
         return ""
-    span = number(largest) if smallest == largest else f"{number(smallest)} to {number(largest)}"
-    return f"{span} ({component['would_find_case']})"
+    return number(largest) if smallest == largest else f"{number(smallest)} to {number(largest)}"
 
 
 def asked(component: dict[str, Any]) -> str:
@@ -64,60 +61,44 @@ def asked(component: dict[str, Any]) -> str:
 
 
 def why_inconclusive(component: dict[str, Any]) -> str:
-    """What one row cost, and which cases did not get those that they ask for."""
+    """Cost of one row, and how many cases did not get those that they ask for."""
     unit = COUNTED[component["kind"]][:-1]
-    cut = [case["case"] for case in component["each_case"] if case["verdict"] == "inconclusive"]
+    cut = sum(case["verdict"] == "inconclusive" for case in component["each_case"])
     each = 1000.0 * component["processes"] * component["seconds"] / max(1, component["n"])
-    named = ", ".join(cut[:NAMED]) + (f" and {len(cut) - NAMED} more" if len(cut) > NAMED else "")
-    return (f"{component['component']}: a {unit} took {each:.2g} ms on the average, and {component['seconds_at_most']:.0f} seconds "
-            f"were over before {len(cut)} of {len(component['each_case'])} cases had theirs: {named}")
+    return (f"{component['component']}: {cut} of {len(component['each_case'])} cases, {each:.2g} ms a {unit}, "
+            f"{component['seconds_at_most']:.0f} s")
 
 
-def rows_of(component: dict[str, Any]) -> list[str]:
-    verdict = component["verdict"]
-    distance = component["distance"] if verdict == "biased" else None
-    return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
-            f"{component['n']} {COUNTED[component['kind']]}", number(distance), asked(component),
-            would_find(component),
-            f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
-                                       if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
+#: Parts of a sentence that the page leaves to out/engines.json: levels, corrections, suspects.
+LEFT_OUT = re.compile(r"biased \(\d+ tests at level [^)]*\): \w+: |refuted: | \(Holm over [^)]*\)|: (?:refuted|correlated) at level [\d.e-]+"
+                      r"|, whatever the distribution of each| \(suspect.*", re.DOTALL)
 
 
-def table(found: dict[str, Any], names: list[str]) -> str:
-    """For a terminal."""
-    lines = []
-    for engine in found["engines"]:
-        if engine["engine"] not in names:
-            continue
-        lines.append(f"{engine['title']} {engine['version'] or ''}".strip())
-        if engine["not_run"]:
-            lines.append(f"  not run: {engine['not_run']}")
-        for c in found["components"]:
-            if c["engine"] != engine["engine"]:
-                continue
-            name, _, verdict, n, distance, _, _, _, seconds = rows_of(c)
-            lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} {seconds:>5} s")
-            lines += [f"    {failure['name']}: {failure['sentence']}" for failure in c["failures"]]
-    return "\n".join(lines)
+def failures_of(component: dict[str, Any]) -> list[str]:
+    """One line for each kind of failure: its first case, and how many others there are."""
+    kinds: dict[str, list[str]] = {}
+    for failure in component["failures"]:
+        kinds.setdefault(failure["name"], []).append(LEFT_OUT.sub("", failure["sentence"]))
+    return [f"* `{name}`: {texts[0]}" + (f"; {len(texts) - 1} more cases." if len(texts) > 2 else "; 1 more case." if len(texts) == 2 else ".")
+            for name, texts in kinds.items()]
 
 
 HEADER = """# Engines under test
 
-Made by `./draftproof engines`. Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its
-[generic cases](../python/README.md): nothing here was written to find a known fault. The adapters are
-[experiments/engines](../experiments/engines/README.md), which says how they run without a GPU.
+Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its [generic cases](../python/README.md); no case was written for a known fault.
+`./draftproof engines` writes this page; [experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU.
 
 | verdict | meaning |
 |---|---|
-| consistent | every case got the draws that finding the distance asked for takes, and nothing was found |
-| inconclusive | nothing was found in the cases and counts below, but the time was over before all of them |
-| biased | a distribution, independence or a kept set is wrong: each failure is below, with its smallest case |
-| error | a call raises, hangs, changes its inputs or gives something else than tokens |
+| consistent | every case got the draws that the asked distance needs; no failure |
+| inconclusive | no failure; the time ended before all cases had their draws |
+| biased | a distribution, independence or a kept set is wrong; failures are listed |
+| error | a call raises, hangs, changes its inputs or returns no tokens |
 
-*Distance*: total variation distance of the failure, estimated (of a filter: the mass of tokens wrongly kept or dropped). *Asked*: the
-distance that is looked for, coarse where kernels are interpreted; cases with large vocabularies look for coarser ones. *Would find*: the
-distance that a case without a finding would have shown with 99 % probability at its last look, in the finest case to the coarsest, which is
-named; out/engines.json of a run has it of every case. *Cases*: those that were reached.
+*Distance*: total variation distance of the failure, estimated (filters: mass wrongly kept or dropped). *Asked*: the distance looked for; coarse where kernels are
+interpreted. *Would find*: the distance that a case without a failure would have shown with 99 % probability, finest case to coarsest. *Cases*: those reached.
+`out/engines.json` of a run has each case, each adapter's note (what it does around the engine's function), and for each failure Python that runs the smallest case
+again. `./draftproof engines --engine NAME --component NAME` drives one component.
 """
 
 
@@ -132,20 +113,15 @@ def markdown(found: dict[str, Any], remarks: str) -> str:
         components = [c for c in found["components"] if c["engine"] == engine["engine"]]
         commands = " and ".join(sorted({f"`./draftproof {c['command']}`" for c in components}))
         out.append(f"Version {engine['version']}{torch}. Made by {commands}.\n")
-        out.append("| component | file and function | verdict | n | distance | asked | would find | cases | seconds |\n"
-                   "|---|---|---|---|---|---|---|---|---|")
-        out += ["| " + " | ".join(rows_of(c)) + " |" for c in components]
+        out.append("| component | file and function | verdict | n | distance | asked | would find | cases |\n|---|---|---|---|---|---|---|---|")
+        out += ["| " + " | ".join(rows_of(c)[:-1]) + " |" for c in components]
         out.append("")
-        notes = [f"* {c['component']}: {c['note']}." for c in components if c["note"]]
-        if notes:
-            out += ["Around the engine's functions:", "", *notes, ""]
-        cut = [f"* {why_inconclusive(c)}." for c in components if c["verdict"] == "inconclusive"]
+        cut = [why_inconclusive(c) for c in components if c["verdict"] == "inconclusive"]
         if cut:
-            out += ["Why inconclusive:", "", *cut, ""]
+            out += [f"Unfinished: {'; '.join(cut)}.", ""]
         for c in components:
-            for failure in c["failures"]:
-                out += [f"### {engine['title']}, {c['component']}: {failure['name']}", "", failure["sentence"] + ".", "",
-                        "```python", failure["snippet"].rstrip(), "```", ""]
+            if c["failures"]:
+                out += [f"### {engine['title']}, {c['component']}", "", *failures_of(c), ""]
     return "\n".join(out).rstrip() + "\n" + remarks
 
 
