@@ -69,6 +69,34 @@ def why_inconclusive(component: dict[str, Any]) -> str:
             f"{component['seconds_at_most']:.0f} s")
 
 
+def rows_of(component: dict[str, Any]) -> list[str]:
+    verdict = component["verdict"]
+    distance = component["distance"] if verdict == "biased" else None
+    return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
+            f"{component['n']} {COUNTED[component['kind']]}", number(distance), asked(component),
+            would_find(component),
+            f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
+                                       if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
+
+
+def table(found: dict[str, Any], names: list[str]) -> str:
+    """For a terminal."""
+    lines = []
+    for engine in found["engines"]:
+        if engine["engine"] not in names:
+            continue
+        lines.append(f"{engine['title']} {engine['version'] or ''}".strip())
+        if engine["not_run"]:
+            lines.append(f"  not run: {engine['not_run']}")
+        for c in found["components"]:
+            if c["engine"] != engine["engine"]:
+                continue
+            name, _, verdict, n, distance, _, _, _, seconds = rows_of(c)
+            lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} {seconds:>5} s")
+            lines += [f"    {failure['name']}: {failure['sentence']}" for failure in c["failures"]]
+    return "\n".join(lines)
+
+
 #: Parts of a sentence that the page leaves to out/engines.json: levels, corrections, suspects.
 LEFT_OUT = re.compile(r"biased \(\d+ tests at level [^)]*\): \w+: |refuted: | \(Holm over [^)]*\)|: (?:refuted|correlated) at level [\d.e-]+"
                       r"|, whatever the distribution of each| \(suspect.*", re.DOTALL)
@@ -79,14 +107,18 @@ def failures_of(component: dict[str, Any]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for failure in component["failures"]:
         kinds.setdefault(failure["name"], []).append(LEFT_OUT.sub("", failure["sentence"]))
-    return [f"* `{name}`: {texts[0]}" + (f"; {len(texts) - 1} more cases." if len(texts) > 2 else "; 1 more case." if len(texts) == 2 else ".")
-            for name, texts in kinds.items()]
+    lines = []
+    for name, (first, *others) in kinds.items():
+        more = f"; {len(others)} more case{'s' if len(others) > 1 else ''}" if others else ""
+        lines.append(f"* `{name}`: {first}{more}.")
+    return lines
 
 
 HEADER = """# Engines under test
 
-Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its [generic cases](../python/README.md); no case was written for a known fault.
-`./draftproof engines` writes this page; [experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU.
+Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its [generic
+cases](../python/README.md); no case was written for a known fault. `./draftproof engines` writes this page;
+[experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU.
 
 | verdict | meaning |
 |---|---|
@@ -95,10 +127,11 @@ Today's engines, their own unedited code, driven by `draftproof.audit_callable` 
 | biased | a distribution, independence or a kept set is wrong; failures are listed |
 | error | a call raises, hangs, changes its inputs or returns no tokens |
 
-*Distance*: total variation distance of the failure, estimated (filters: mass wrongly kept or dropped). *Asked*: the distance looked for; coarse where kernels are
-interpreted. *Would find*: the distance that a case without a failure would have shown with 99 % probability, finest case to coarsest. *Cases*: those reached.
-`out/engines.json` of a run has each case, each adapter's note (what it does around the engine's function), and for each failure Python that runs the smallest case
-again. `./draftproof engines --engine NAME --component NAME` drives one component.
+*Distance*: total variation distance of the failure, estimated (filters: mass wrongly kept or dropped). *Asked*: the distance
+looked for; coarse where kernels are interpreted. *Would find*: the distance that a case without a failure would have shown with
+99 % probability, finest case to coarsest. *Cases*: those reached. `out/engines.json` of a run has each case, each adapter's
+note (what it does around the engine's function), and for each failure Python that runs the smallest case again. `./draftproof
+engines --engine NAME --component NAME` drives one component.
 """
 
 
