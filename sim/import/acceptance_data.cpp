@@ -175,6 +175,13 @@ void add_notes_on_lengths(AcceptanceData& data) {
 
 }  // namespace
 
+void set_least_draft_len(AcceptanceData& data, double draft_tokens, double steps) {
+  constexpr double kRounding = 1e-9;
+  const double mean = draft_tokens / steps;
+  data.draft_len = static_cast<std::int32_t>(std::min<double>(kAcceptanceDepthMax, std::ceil(mean - kRounding)));
+  data.draft_len_is_least = std::abs(mean - std::round(mean)) > kRounding;
+}
+
 void require_survival(std::vector<double>& survival, const std::string& where, double rounding) {
   double before = 1.0;
   for (std::size_t i = 0; i < survival.size(); ++i) {

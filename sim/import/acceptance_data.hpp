@@ -64,8 +64,9 @@ struct AcceptanceData {
   bool takes_choice = false;  // the format has several servers or drafters, of which ImportOptions choose
   bool takes_rates = false;   // the format may leave to ImportOptions what its rates are
   std::int64_t windows = 0;
-  std::int32_t draft_len = 0;   // K, levels of a tree; 0: not said
-  std::int32_t tree_nodes = 0;  // 0: chains, as far as is said
+  std::int32_t draft_len = 0;       // K, levels of a tree; 0: not said
+  bool draft_len_is_least = false;  // nothing says K: it is no less than the mean draft, rounded up
+  std::int32_t tree_nodes = 0;      // 0: chains, as far as is said
   std::optional<std::int64_t> drafts, draft_tokens, accepted_tokens;
   double acceptance_length = 1.0;  // of steps with a draft
   std::optional<double> acceptance_length_error;
@@ -96,6 +97,9 @@ std::vector<Bounds> reach_of(double drafts, double draft_tokens, const std::vect
 // text depend on each other), else those of coins where steps are counted. Errors (input) at `where`: no window, none
 // with a length.
 void merge_windows(const std::vector<AcceptanceWindow>& windows, const std::string& where, AcceptanceData& data);
+
+// K, where nothing says it, of so many tokens over so many steps: their mean, rounded up where it is not whole.
+void set_least_draft_len(AcceptanceData& data, double draft_tokens, double steps);
 
 // Errors (input) at `where`: a rate outside [0, 1], or above the one before it by more than `rounding`; such small
 // rises are levelled.

@@ -139,20 +139,25 @@ bool add_tokens(const Json& answer, const Place& place, JsonAcceptance& all) {
   const auto accepted = answer_count(answer, kAccepted);
   const auto drafted = answer_count(answer, kDrafted);
   const auto tokens = answer_count(answer, kTokens);
+  static constexpr const char* kRounds[] = {"draft_rounds"};  // mlx-vlm's: steps with a draft
+  const auto rounds = answer_count(answer, kRounds);
   if (!accepted || !drafted || !tokens) return false;
   const bool timings = count_of(answer, kTokens[0]).has_value();
   if (*accepted < 0 || *accepted > *drafted || *tokens > kStepsMax || *accepted >= std::max<std::int64_t>(*tokens, 1))
     throw input_error(name, std::string(timings ? kAccepted[0] : kAccepted[1]) + " is " + std::to_string(*accepted) +
                                 "; expected at most the drafts, " + std::to_string(*drafted) +
                                 ", and less than the tokens, " + std::to_string(*tokens));
-  const std::int64_t steps = std::max<std::int64_t>(*tokens - 1 - *accepted, *accepted > 0 ? 1 : 0);
+  if (rounds && (*rounds < 0 || *rounds > *drafted))
+    throw input_error(name, "draft_rounds is " + std::to_string(*rounds) + "; expected at most the drafts, " +
+                                std::to_string(*drafted));
+  const std::int64_t steps = rounds.value_or(std::max<std::int64_t>(*tokens - 1 - *accepted, *accepted > 0 ? 1 : 0));
   if (steps == 0 || *drafted == 0) return true;
   all.formats.insert(timings ? "llama.cpp JSON" : "LM Studio JSON");
   JsonRuns& runs = all.runs[place.configuration];
   runs.windows.push_back({name, Steps(steps), {}, 1.0 + static_cast<double>(*accepted) / static_cast<double>(steps)});
   runs.draft_tokens += *drafted;
   runs.accepted_tokens += *accepted;
-  all.of_all_steps = true;
+  all.of_all_steps |= !rounds;
   return true;
 }
 

@@ -182,8 +182,7 @@ class Server {
       data.draft_len =
           std::max(data.draft_len, static_cast<std::int32_t>(std::min<std::int64_t>(one.longest, kAcceptanceDepthMax)));
     if (data.draft_len == 0 && data.drafts)
-      data.draft_len = static_cast<std::int32_t>(
-          std::clamp<std::int64_t>((generated + *data.drafts - 1) / *data.drafts, 0, kAcceptanceDepthMax));
+      set_least_draft_len(data, static_cast<double>(generated), static_cast<double>(*data.drafts));
     return data;
   }
 

@@ -238,7 +238,7 @@ AcceptanceData from_tokens(const Totals& totals, const std::string& name) {
   merge_windows({{name, {}, {}, 1.0 + accepted / steps}}, name, data);
   data.draft_tokens = std::llround(drafted);
   data.accepted_tokens = std::llround(accepted);
-  data.draft_len = static_cast<std::int32_t>(std::min<double>(kAcceptanceDepthMax, std::ceil(drafted / steps - 1e-9)));
+  set_least_draft_len(data, drafted, steps);
   data.notes.push_back(number("%.0f", accepted) + " of " + number("%.0f", drafted) +
                        " drafts were accepted. How many steps drafted is not counted" +
                        (decodes ? ": of the " + number("%.0f", *decodes) + " decodes some are of prompts" : "") +
@@ -278,8 +278,7 @@ AcceptanceData from_counters(const Totals& totals, const std::string& name) {
   if (drafted && *drafted / *drafts > kDraftLenMax)
     throw input_error(name, "a draft has " + number("%.6g", *drafted / *drafts) +
                                 " tokens on average; expected at most " + number("%g", kDraftLenMax));
-  // Without positions: drafts all have K tokens.
-  if (data.draft_len == 0 && drafted) data.draft_len = static_cast<std::int32_t>(std::ceil(*drafted / *drafts - 1e-9));
+  if (data.draft_len == 0 && drafted) set_least_draft_len(data, *drafted, *drafts);
   const auto generated = totals.sum(kGenerated, name);
   if (generated && accepted) {
     // Steps that emitted, without those that ended prompts.

@@ -124,7 +124,10 @@ AcceptanceData of_any(std::string_view text, const std::string& name, const Impo
     AcceptanceData data = format->read(text, name, options);
     data.takes_choice = format->takes_choice;
     data.takes_rates = format->takes_rates;
-    if (data.draft_len == 0 && data.windows > 0) data.draft_len = options.drafts;
+    if (data.draft_len == 0 || (data.draft_len_is_least && options.drafts > 0)) {
+      if (data.windows > 0) data.draft_len = options.drafts;
+      data.draft_len_is_least = false;
+    }
     return data;
   }
   throw input_error(name, "says nothing of speculation in a form that is known. " + likely_formats(text));

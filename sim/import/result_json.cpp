@@ -84,8 +84,7 @@ AcceptanceData data_of(JsonAcceptance&& all, std::string_view text, const std::s
     data.draft_tokens = runs.draft_tokens;
     data.accepted_tokens = runs.accepted_tokens;
     if (data.drafts && data.draft_len == 0)
-      data.draft_len = static_cast<std::int32_t>(
-          std::min<std::int64_t>((runs.draft_tokens + *data.drafts - 1) / *data.drafts, kAcceptanceDepthMax));
+      set_least_draft_len(data, static_cast<double>(runs.draft_tokens), static_cast<double>(*data.drafts));
   }
   if (all.of_all_steps)
     data.notes.emplace_back(

@@ -72,6 +72,10 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
   estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};
   estimate.notes_.push_back("Only the acceptance length " + number("%.3g", data.acceptance_length) + " at " +
                             std::to_string(levels) + " drafts is known; other numbers of drafts are extrapolated.");
+  if (data.draft_len_is_least && !drafts)
+    estimate.notes_.push_back("K = " + std::to_string(levels) +
+                              " is the mean of the drafts, rounded up, since nothing says K: -k K, of predict "
+                              "--metrics-drafts K, does.");
   return estimate;
 }
 

@@ -135,13 +135,18 @@ double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize
   return std::clamp(dot(slope, product(covariance_, slope)) / prior, 0.0, 1.0);
 }
 
+std::string milliseconds(double ms) {
+  constexpr double kWhole = 1000.0;  // %.3g of more has an exponent
+  return number(ms < kWhole ? "%.3g ms" : "%.0f ms", ms);
+}
+
 std::string name_of(const DraftSize& form) {
   if (!form.is_tree()) return "K = " + std::to_string(form.depth);
   return "a tree of " + std::to_string(form.nodes) + " nodes, " + std::to_string(form.depth) + " deep";
 }
 
 std::string CheckedStep::text() const {
-  return number("%.3g ms", step.ms) + " at batch " + std::to_string(step.batch.batch) + ", " +
+  return milliseconds(step.ms) + " at batch " + std::to_string(step.batch.batch) + ", " +
          (step.form.nodes > 0 ? name_of(step.form) : "plain") + ": " +
          number("%.3g times what this GPU should need", over_preset);
 }

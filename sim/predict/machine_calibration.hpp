@@ -58,6 +58,8 @@ struct CheckedStep {
   // "12.8 ms at batch 8, plain: 1.05 times what this GPU should need".
   std::string text() const;
 };
+// In words: 8.11 ms, 1356 ms.
+std::string milliseconds(double ms);
 // Refused is a step of windows that computed prompts for most of their time, and one of more than 3 times the preset's
 // time, or less than a third.
 CheckedStep checked_step(const RooflineSetup& preset, const MeasuredStep& measured);

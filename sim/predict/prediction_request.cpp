@@ -29,6 +29,18 @@ class Shelf {
   std::map<std::string, SeenLog> logs_;
 };
 
+// By a server's first lines, else by the format of what it wrote; empty: neither says it.
+std::string engine_said_by(const SeenLog& log) {
+  if (log.server.found()) return log.server.engine;
+  for (const EngineProfile& preset : engine_presets()) {
+    const auto is_said = [&](const std::string& name) {  // "SGLang log", "Prometheus text (LMDeploy)"
+      return log.format.starts_with(name + " ") || log.format.find("(" + name + ")") != std::string::npos;
+    };
+    if (is_said(preset.name) || std::ranges::any_of(preset.aliases, is_said)) return preset.name;
+  }
+  return "";
+}
+
 // What the log says, in the place of what the request leaves at its default.
 void take_from_log(const SeenLog& log, PredictionRequest& request) {
   const PredictionRequest usual;
@@ -45,7 +57,8 @@ void take_from_log(const SeenLog& log, PredictionRequest& request) {
   take(&PredictionRequest::dp, server.dp, server.dp > 1);
   take(&PredictionRequest::pp, server.pp, server.pp > 1);
   take(&PredictionRequest::expert_parallel, true, server.expert_parallel);
-  take(&PredictionRequest::engine, server.engine, server.found());
+  const std::string engine = engine_said_by(log);
+  take(&PredictionRequest::engine, engine, !engine.empty());
   take(&PredictionRequest::drafter, server.drafter, !server.drafter.empty());
   if (log.step) take(&PredictionRequest::batches, std::vector<int>{static_cast<int>(log.step->batch.batch)}, true);
   if (request.drafter == server.drafter || server.drafter.empty()) {
@@ -54,7 +67,9 @@ void take_from_log(const SeenLog& log, PredictionRequest& request) {
       request.metrics_drafts = server.drafts;
   }
   const auto require = [&](const char* option, const std::string& value, const char* what) {
-    if (value.empty()) throw usage_error(option, "is missing, and " + log.name + " does not say it; expected " + what);
+    const char* const said =
+        server.found() || &value == &request.gpu ? " does not say it" : " has no line of a server's start that says it";
+    if (value.empty()) throw usage_error(option, "is missing, and " + log.name + said + "; expected " + what);
   };
   require("--model", request.model, "the model's name");
   require("--gpu", request.gpu, "the GPU's name, which no server logs");

@@ -20,7 +20,10 @@ void say_server(const ServerSetup& server, SeenLog& seen) {
   if (!server.model.empty()) seen.is.push_back(server.model);
   if (!server.precision.empty()) seen.is.push_back(server.precision);
   if (!server.drafter.empty()) seen.is.push_back(server.drafter);
-  if (const auto drafts = seen.running_drafts()) seen.is.push_back("K = " + std::to_string(*drafts));
+  if (const auto drafts = seen.running_drafts())
+    seen.is.push_back("K = " + std::to_string(*drafts));
+  else if (seen.acceptance && seen.acceptance->draft_len_is_least)
+    seen.is.push_back("K of at least " + std::to_string(seen.acceptance->draft_len));
   if (server.tree_nodes > 0) seen.is.push_back("trees of " + std::to_string(server.tree_nodes) + " nodes");
   if (server.adaptive) seen.is.emplace_back("drafts of several lengths");
   if (server.found() && server.drafter.empty() && !seen.acceptance) seen.is.emplace_back("no speculation");
@@ -62,6 +65,11 @@ void say_load(const AcceptanceData& data, SeenLog& seen) {
                             std::to_string(all));
     return;
   }
+  if (groups.size() > 1 && !seen.server.found()) {
+    seen.not_used.push_back("the windows of throughput, which are of " + counted(std::ssize(groups), "group") +
+                            ", and no line says of how many");
+    return;
+  }
   const auto says_drafts = [](const ThroughputWindow& window) { return window.draft_tokens.has_value(); };
   if (data.draft_len < 1 && data.acceptance_length > 1.0 && !std::ranges::any_of(data.throughput, says_drafts)) {
     seen.not_used.emplace_back("the time of a step, since nothing says how many tokens a draft has");
@@ -71,7 +79,7 @@ void say_load(const AcceptanceData& data, SeenLog& seen) {
   seen.used.push_back("load " + std::to_string(seen.step->batch.batch));
   const bool decoding = seen.step->prompt_tokens_per_second == 0.0;
   seen.used.push_back(
-      "step " + number("%.3g ms", seen.step->ms) +
+      "step " + milliseconds(seen.step->ms) +
       (decoding ? "" : ", " + number("%.0f", seen.step->prompt_tokens_per_second) + " prompt tokens a second in it"));
   if (decoding && with_prefills > 0) seen.not_used.push_back(counted(with_prefills, "window") + " with prefills");
   if (seen.prompt_per_output > 0.0)
@@ -84,6 +92,7 @@ std::optional<std::int32_t> SeenLog::running_drafts() const {
   if (server.adaptive || server.tree_nodes > 0) return std::nullopt;
   if (acceptance && (acceptance->tree_nodes > 0 || !acceptance->reach.empty())) return std::nullopt;
   if (server.drafts) return server.drafts;
+  if (acceptance && acceptance->draft_len_is_least) return std::nullopt;
   return acceptance && acceptance->draft_len > 0 ? std::optional(acceptance->draft_len) : std::nullopt;
 }
 

@@ -152,7 +152,8 @@ void fill_curve(DecayCurve& curve, const Source& source, const AcceptanceDecaySn
     curve.acceptance_length = source.data->acceptance_length;
     curve.acceptance_length_error = source.data->acceptance_length_error;
     if (const std::int32_t k = settings.drafts > 0 ? settings.drafts : source.data->draft_len;
-        k > 0 && source.data->tree_nodes == 0 && source.data->survival_bounds.empty())
+        k > 0 && source.data->tree_nodes == 0 && source.data->survival_bounds.empty() &&
+        (settings.drafts > 0 || !source.data->draft_len_is_least))
       curve.running_k = k;
     add_intervals(curve, *source.data);
   }
@@ -172,6 +173,8 @@ void fill_curve(DecayCurve& curve, const Source& source, const AcceptanceDecaySn
   }
   std::vector<double> tokens;
   for (const DecayValue& value : curve.tokens_per_step) tokens.push_back(value.value);
+  if (estimate.rates_are_bounds())  // which say nothing of the positions behind them
+    tokens.resize(static_cast<std::size_t>(curve.positions_known) + 1);
   const BestChain best = best_chain(tokens, cost);
   curve.best_k = best.drafts;
   curve.best_speedup = best.speedup;

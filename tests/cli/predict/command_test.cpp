@@ -220,6 +220,32 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   CHECK(run_draftproof({"predict", "--gpu", "H100"}).err.find("--model: is missing") != std::string::npos);
 }
 
+TEST_CASE("the engine is that of the file's format where no line says how the server was started") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/file";
+  const auto predicted = [&](const std::string& text, const std::string& drafter = "EAGLE-3") {
+    write_whole_file(file, text);
+    return run_draftproof({"predict", file, "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", drafter,
+                           "--metrics-drafts", "3", "--batch", "8"});
+  };
+  const std::string sglang =
+      "Decode batch, #running-req: 2, #token: 108, accept len: 1.50, gen throughput (token/s): 150.0, #queue-req: 0\n";
+  CHECK(predicted("[2026-01-05 10:00:01 TP0] " + sglang).out.find(" SGLang, drafter") != std::string::npos);
+  CHECK(predicted(R"({"timings": {"predicted_n": 16, "draft_n": 12, "draft_n_accepted": 9}})")
+            .out.find(" other engines, drafter") != std::string::npos);
+  CHECK(predicted("trtllm_spec_decode_acceptance_length{model_name=\"m\"} 2.75\n").out.find(" TensorRT-LLM, drafter") !=
+        std::string::npos);
+  // Ranks of a server of which nobody knows how many there are: no load of a group, no step.
+  const std::string ranks =
+      predicted("[2026-01-05 10:00:01 DP0 TP0] " + sglang + "[2026-01-05 10:00:01 DP5 TP5] " + sglang).out;
+  CHECK(ranks.find("not used: the windows of throughput, which are of 2 groups, and no line says of how many") !=
+        std::string::npos);
+  CHECK(ranks.find("Your step") == std::string::npos);
+  const ProgramResult refused = run_draftproof({"predict", file, "--gpu", "H100"});
+  CHECK(refused.err.find("--model: is missing, and " + file + " has no line of a server's start that says it") !=
+        std::string::npos);
+}
+
 TEST_CASE("a log's prompts are a share of the time that speculation does not shorten") {
   const TemporaryFolder folder;
   const std::string log = folder.path() + "/server.log";

@@ -37,6 +37,14 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
              "INFO Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 0 reqs\n") ==
         " is a vLLM log: 3 windows of throughput; used: load 1, step 10 ms, 3.3 prompt tokens for one generated; not "
         "used: 1 window without a load, 1 window with prefills\n");
+  // 347 of 134 steps drafted: K is not said. Long steps have no exponent.
+  CHECK(read("answer.json", R"({"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}})") ==
+        " is a llama.cpp JSON: K of at least 3; used: acceptance 1.49 over 134 steps\n");
+  CHECK(
+      read(
+          "c.log",
+          "INFO Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 100.0 tokens/s, Running: 136 reqs\n") ==
+      " is a vLLM log: 1 window of throughput; used: load 136, step 1360 ms\n");
   CHECK(read("metrics.prom",
              "vllm:spec_decode_num_drafts_total 100\nvllm:spec_decode_num_draft_tokens_total 200\n"
              "vllm:spec_decode_num_accepted_tokens_total 120\n"

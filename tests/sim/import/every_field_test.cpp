@@ -35,9 +35,9 @@ std::vector<double> lows_and_highs(const std::vector<Bounds>& bounds) {
 
 // Does not compile when a field is added that is not compared here.
 void check_every_field(const AcceptanceData& found, const AcceptanceData& expected) {
-  const auto& [path, format, takes_choice, takes_rates, windows, draft_len, tree_nodes, drafts, draft_tokens,
-               accepted_tokens, acceptance_length, acceptance_length_error, survival, survival_error, survival_bounds,
-               reach, draft_share, throughput, notes, replay] = found;
+  const auto& [path, format, takes_choice, takes_rates, windows, draft_len, draft_len_is_least, tree_nodes, drafts,
+               draft_tokens, accepted_tokens, acceptance_length, acceptance_length_error, survival, survival_error,
+               survival_bounds, reach, draft_share, throughput, notes, replay] = found;
   INFO(expected.format);
   CHECK(path == "file");
   CHECK(format == expected.format);
@@ -45,6 +45,7 @@ void check_every_field(const AcceptanceData& found, const AcceptanceData& expect
   CHECK(takes_rates == expected.takes_rates);
   CHECK(windows == expected.windows);
   CHECK(draft_len == expected.draft_len);
+  CHECK(draft_len_is_least == expected.draft_len_is_least);
   CHECK(tree_nodes == expected.tree_nodes);
   CHECK(drafts == expected.drafts);
   CHECK(draft_tokens == expected.draft_tokens);

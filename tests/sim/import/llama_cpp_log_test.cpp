@@ -73,6 +73,8 @@ TEST_CASE("llama-server's requests of 2025 are counted by their tokens") {
   CHECK(data.drafts == 95);
   CHECK(data.acceptance_length == Approx(1.0 + 257.0 / 95));
   CHECK(data.survival.empty());
+  CHECK(data.draft_len == 5);  // 388 of 95 steps: no more is known of K
+  CHECK(data.draft_len_is_least);
   REQUIRE(data.notes.size() == 1);
   CHECK_THAT(data.notes[0], Catch::Contains("those without a draft included"));
   CHECK_THAT(refusal_of_llama("draft acceptance rate = 0.66237 (  257 accepted /   388 generated)\n"),

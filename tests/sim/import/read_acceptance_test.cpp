@@ -240,6 +240,18 @@ TEST_CASE("answers of llama.cpp give tokens a step") {
   CHECK(data.windows == 2);
   CHECK(data.drafts == 14);  // the first token is the prompt's
   CHECK(data.acceptance_length == Approx(23.0 / 14));
+  CHECK(data.draft_len == 2);  // 24 of 14 steps: K is no less
+  CHECK(data.draft_len_is_least);
+  // mlx-vlm counts its steps with a draft: 30, of 3 drafts each.
+  const AcceptanceData rounds = read(
+      R"({"timings": {"predicted_n": 111, "draft_kind": "mtp", "draft_rounds": 30, "draft_n": 90, "draft_n_accepted": 81}})");
+  CHECK(rounds.drafts == 30);
+  CHECK(rounds.draft_len == 3);
+  CHECK_FALSE(rounds.draft_len_is_least);
+  CHECK(rounds.acceptance_length == Approx(3.7));
+  CHECK(rounds.notes.empty());
+  CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_rounds": 4, "draft_n": 3, "draft_n_accepted": 2}})"),
+             Catch::Contains("draft_rounds is 4; expected at most the drafts, 3"));
   CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_n": 3, "draft_n_accepted": 4}})"),
              Catch::Contains("draft_n_accepted is 4; expected at most the drafts, 3"));
 }

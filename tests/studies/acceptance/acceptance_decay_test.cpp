@@ -84,6 +84,28 @@ TEST_CASE("a server's log becomes conditional and unconditional rates with the i
   CHECK_FALSE(curve.tokens_per_step[6].low);
 }
 
+TEST_CASE("rates that are bounds, and a K that nothing says, advise nothing behind them") {
+  const TemporaryFolder folder;
+  const std::string metrics = folder.path() + "/metrics.prom";
+  write_whole_file(metrics,
+                   "vllm:spec_decode_num_drafts_total 10000\nvllm:spec_decode_num_draft_tokens_total 12000\n"
+                   "vllm:spec_decode_num_accepted_tokens_total 7800\n"
+                   "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"0\"} 7000\n"
+                   "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 500\n"
+                   "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"2\"} 300\n");
+  CHECK(curve_of(metrics).best_k <= 3);
+  const std::string answer = folder.path() + "/answer.json";
+  write_whole_file(answer, R"({"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}})");
+  const DecayCurve curve = curve_of(answer);
+  CHECK_FALSE(curve.running_k);
+  CHECK(
+      curve.notes.back() ==
+      "K = 3 is the mean of the drafts, rounded up, since nothing says K: -k K, of predict --metrics-drafts K, does.");
+  AcceptanceDecaySettings known = settings_of({answer});
+  known.drafts = 16;
+  CHECK(snapshot_of(known).curves.front().running_k == 16);
+}
+
 TEST_CASE("rates of 0 and 1 have the one-sided intervals of the closed form") {
   const TemporaryFolder folder;
   const std::string table = folder.path() + "/rates.csv";
