@@ -1,4 +1,4 @@
-// Acceptance by position as JSON (docs/json.md, "acceptance_by_position").
+// Acceptance by position as JSON (docs/json/running.md, demo).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
