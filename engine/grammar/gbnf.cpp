@@ -132,10 +132,13 @@ class GbnfReader {
   std::string sequence(int depth) {
     std::string ebnf;
     std::string last;  // what a count may follow
+    int marks = 0;     // behind it
     while (at_ < text_.size()) {
       std::string item;
       if (std::string_view("*+?{").find(peek()) != std::string_view::npos) {
         if (last.empty()) throw fail("expected something that " + seen() + " repeats");
+        if (++marks > kParenthesesMax)
+          throw fail("repeats one thing more than " + std::to_string(kParenthesesMax) + " times over");
         last = counted(last);
         skip_space();
         continue;
@@ -167,6 +170,7 @@ class GbnfReader {
       skip_space();
       if (!last.empty()) ebnf += last + " ";
       last = std::move(item);
+      marks = 0;
     }
     ebnf += last;
     return ebnf.empty() ? "\"\"" : ebnf;

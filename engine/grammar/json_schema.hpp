@@ -21,8 +21,7 @@ std::string supported_schema(const std::string& text, const std::string& where);
 const SchemaJson* referenced_schema(const SchemaJson& root, const std::string& reference);
 
 // Is the value of the schema? None where that cannot be told.
-std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& schema, const SchemaJson& root,
-                                 int depth = 0);
+std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& schema, const SchemaJson& root);
 
 // Does a text match the regular expression of a "pattern", somewhere in it? None where that cannot be told.
 std::optional<bool> has_pattern(const std::string& text, const std::string& pattern);

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kConjunctionsMax = 20'000;
 constexpr int kSchemaDepthMax = 200;
+constexpr std::size_t kWaysMax = 1'000;  // of one member of a oneOf to be without the others
+constexpr const char* kTooMany = "has too many combinations of alternatives; expected a simpler one";
 
 constexpr std::array<const char*, 6> kTypes{"object", "string", "number", "array", "boolean", "null"};
 
@@ -47,9 +49,7 @@ Error SchemaConjunctions::fail(const std::string& at, const std::string& what) c
 }
 
 SchemaJson SchemaConjunctions::of(Parts parts) {
-  if (++work_ > kConjunctionsMax)
-    throw fail(parts.empty() ? "" : parts.front().at,
-               "has too many combinations of alternatives; expected a simpler one");
+  if (++work_ > kConjunctionsMax) throw fail(parts.empty() ? "" : parts.front().at, kTooMany);
   struct Deeper {
     int& depth;
     ~Deeper() { --depth; }
@@ -259,6 +259,7 @@ SchemaJson SchemaConjunctions::one_of(const Parts& rest, const PlacedSchema& par
                                 std::to_string(std::max(i, j)) +
                                 " may hold together; expected types, constants or required names that tell them apart");
       }
+      if (ways.size() * others.size() > kWaysMax) throw fail(part.at, kTooMany);
       std::vector<Parts> more;
       for (const Parts& way : ways)
         for (const Parts& other : others) {

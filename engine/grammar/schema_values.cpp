@@ -12,6 +12,8 @@ namespace draftproof {
 namespace {
 
 constexpr int kValueDepthMax = 60;
+constexpr int kComparisonsMax = 100'000;   // of a value with schemas, which may refer to one another
+constexpr std::size_t kPatternMax = 1000;  // std::regex calls itself for each character
 
 using Truth = std::optional<bool>;
 
@@ -40,23 +42,22 @@ std::int64_t characters_of(const std::string& text) {
 
 class ValueCheck {
  public:
-  ValueCheck(const SchemaJson& root, int depth) : root_(root), depth_(depth + 1) {}
+  explicit ValueCheck(const SchemaJson& root) : root_(root) {}
 
-  Truth check(const SchemaJson& value, const SchemaJson& schema) const {
+  Truth check(const SchemaJson& value, const SchemaJson& schema) {
     if (schema.is_boolean()) return schema.get<bool>();
-    if (!schema.is_object() || depth_ > kValueDepthMax) return std::nullopt;
+    if (!schema.is_object() || depth_ > kValueDepthMax || ++comparisons_ > kComparisonsMax) return std::nullopt;
     Truth result = true;
+    ++depth_;
     for (const auto& [keyword, argument] : schema.items()) {
       result = both(result, keyword_of(keyword, argument, value, schema));
-      if (result == false) return false;
+      if (result == false) break;
     }
+    --depth_;
     return result;
   }
 
  private:
-  Truth below(const SchemaJson& value, const SchemaJson& schema) const {
-    return is_of_schema(value, schema, root_, depth_);
-  }
   template <class Items, class Test>
   static Truth all(const Items& items, const Test& test) {
     Truth result = true;
@@ -65,7 +66,7 @@ class ValueCheck {
   }
 
   Truth keyword_of(const std::string& keyword, const SchemaJson& argument, const SchemaJson& value,
-                   const SchemaJson& schema) const {
+                   const SchemaJson& schema) {
     if (keyword == "type") {
       if (argument.is_string()) return is_of_type(value, argument.get<std::string>());
       return std::ranges::any_of(argument, [&](const SchemaJson& type) {
@@ -76,26 +77,26 @@ class ValueCheck {
     if (keyword == "enum") return std::ranges::find(argument, value) != argument.end();
     if (keyword == "$ref") {
       const SchemaJson* target = argument.is_string() ? referenced_schema(root_, argument.get<std::string>()) : nullptr;
-      return target == nullptr ? std::nullopt : below(value, *target);
+      return target == nullptr ? std::nullopt : check(value, *target);
     }
-    if (keyword == "not") return negated(below(value, argument));
-    if (keyword == "allOf") return all(argument, [&](const SchemaJson& one) { return below(value, one); });
+    if (keyword == "not") return negated(check(value, argument));
+    if (keyword == "allOf") return all(argument, [&](const SchemaJson& one) { return check(value, one); });
     if (keyword == "anyOf")
-      return negated(all(argument, [&](const SchemaJson& one) { return negated(below(value, one)); }));
+      return negated(all(argument, [&](const SchemaJson& one) { return negated(check(value, one)); }));
     if (keyword == "oneOf") {
       int holds = 0;
       for (const SchemaJson& one : argument) {
-        const Truth truth = below(value, one);
+        const Truth truth = check(value, one);
         if (!truth) return std::nullopt;
         holds += *truth ? 1 : 0;
       }
       return holds == 1;
     }
     if (keyword == "if") {
-      const Truth truth = below(value, argument);
+      const Truth truth = check(value, argument);
       if (!truth) return std::nullopt;
       const char* const branch = *truth ? "then" : "else";
-      return schema.contains(branch) ? below(value, schema.at(branch)) : Truth(true);
+      return schema.contains(branch) ? check(value, schema.at(branch)) : Truth(true);
     }
     if (value.is_number()) return of_number(keyword, argument, value);
     if (value.is_string()) return of_string(keyword, argument, value.get_ref<const std::string&>());
@@ -124,18 +125,18 @@ class ValueCheck {
   }
 
   Truth of_array(const std::string& keyword, const SchemaJson& argument, const SchemaJson& value,
-                 const SchemaJson& schema) const {
+                 const SchemaJson& schema) {
     if (keyword == "minItems") return value.size() >= argument;
     if (keyword == "maxItems") return value.size() <= argument;
     if (keyword == "items" && argument.is_object() && !schema.contains("prefixItems"))
-      return all(value, [&](const SchemaJson& item) { return below(item, argument); });
+      return all(value, [&](const SchemaJson& item) { return check(item, argument); });
     const bool constrains = keyword == "items" || keyword == "prefixItems" || keyword == "contains" ||
                             keyword == "uniqueItems" || keyword == "additionalItems" || keyword == "unevaluatedItems";
     return constrains ? std::nullopt : Truth(true);
   }
 
   Truth of_object(const std::string& keyword, const SchemaJson& argument, const SchemaJson& value,
-                  const SchemaJson& schema) const {
+                  const SchemaJson& schema) {
     if (keyword == "minProperties") return value.size() >= argument;
     if (keyword == "maxProperties") return value.size() <= argument;
     if (keyword == "required")
@@ -143,14 +144,14 @@ class ValueCheck {
     if (keyword == "properties") {
       Truth result = true;
       for (const auto& [name, one] : argument.items())
-        if (value.contains(name)) result = both(result, below(value.at(name), one));
+        if (value.contains(name)) result = both(result, check(value.at(name), one));
       return result;
     }
     if (keyword == "additionalProperties" && !schema.contains("patternProperties")) {
       Truth result = true;
       for (const auto& [name, one] : value.items())
         if (!schema.contains("properties") || !schema.at("properties").contains(name))
-          result = both(result, below(one, argument));
+          result = both(result, check(one, argument));
       return result;
     }
     const bool constrains = keyword == "additionalProperties" || keyword == "patternProperties" ||
@@ -160,7 +161,8 @@ class ValueCheck {
   }
 
   const SchemaJson& root_;
-  int depth_;
+  int depth_ = 0;
+  int comparisons_ = 0;
 };
 
 std::string unescaped(std::string part) {
@@ -195,13 +197,14 @@ const SchemaJson* referenced_schema(const SchemaJson& root, const std::string& r
   return at;
 }
 
-std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& schema, const SchemaJson& root, int depth) {
-  return ValueCheck(root, depth).check(value, schema);
+std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& schema, const SchemaJson& root) {
+  return ValueCheck(root).check(value, schema);
 }
 
 std::optional<bool> has_pattern(const std::string& text, const std::string& pattern) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  if (text.size() > 1000 || !std::ranges::all_of(text, is_ascii) || !std::ranges::all_of(pattern, is_ascii))
+  if (std::max(text.size(), pattern.size()) > kPatternMax || !std::ranges::all_of(text, is_ascii) ||
+      !std::ranges::all_of(pattern, is_ascii))
     return std::nullopt;
   auto flags = std::regex::ECMAScript;
 #ifdef __GLIBCXX__

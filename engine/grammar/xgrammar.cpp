@@ -231,10 +231,9 @@ GrammarCompiler::~GrammarCompiler() = default;
 std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& source) {
   for (const auto& [known, grammar] : compiled_)
     if (known == source) return grammar;
-  const std::string text = text_for_library(source);
   if (!library_) library_ = std::make_unique<Library>(*tokenizer_, vocab_size_, end_tokens_);
   std::string said;
-  const auto compile = [&] {
+  const auto compile = [&](const std::string& text) {
     warnings = &said;
     try {
       auto grammar =
@@ -253,7 +252,7 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
   // What would take too long, or too much memory, is found in a process of its own.
   if (!ends_within(kGrammarSeconds, kGrammarBytes, [&] {
         try {
-          rehearse(*compile(), library_->words);
+          rehearse(*compile(text_for_library(source)), library_->words);
         } catch (const Error&) {  // said below
         }
       }))
@@ -261,7 +260,7 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
                                         std::to_string(kGrammarBytes >> 20) + " MiB to compile and to follow for " +
                                         std::to_string(kRehearsedTokens) +
                                         " tokens; expected a smaller grammar, or one that reads a text in fewer ways");
-  const std::shared_ptr<const Grammar> grammar = compile();
+  const std::shared_ptr<const Grammar> grammar = compile(text_for_library(source));
   if (!said.empty())
     throw input_error(source.where, printable(said) +
                                         "; expected a grammar without it, since what is left out would "

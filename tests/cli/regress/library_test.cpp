@@ -335,19 +335,20 @@ TEST_CASE("what a call writes where it must not is found: beyond an array, into 
 
 TEST_CASE("a library that crashes, hangs or ends the process loses the case that did it and no other") {
   const std::string some = "guidance/padded/f32/V32/,guidance/padded/f32/V33/,guidance/padded/f32/V4096/";
-  const auto lost = [&](const std::string& fault, const std::vector<std::string>& more = {}) {
-    const ordered_json document = faulty_kernels().run(fault, some, 1, more);
-    CHECK(document.at("equal") == 2);
+  const std::string one = "guidance/padded/f32/V33/";  // alone: under load another may take long, too
+  const auto lost = [&](const std::string& fault, const std::string& filter, const std::string& seconds) {
+    const ordered_json document = faulty_kernels().run(fault, filter, 1, {"--case-seconds", seconds});
+    CHECK(document.at("equal") == (filter == some ? 2 : 0));
     const auto findings = findings_of(document);
     REQUIRE(findings.size() == 1);
     CHECK(findings.begin()->first == "guidance/padded/f32/V33/B5");
     return findings.begin()->second;
   };
-  CHECK_THAT(lost("crash"), Contains("it was ended by signal 11"));
-  CHECK_THAT(lost("exit"), Contains("it ended the process with exit code 0"));
+  CHECK_THAT(lost("crash", some, "300"), Contains("it was ended by signal 11"));
+  CHECK_THAT(lost("exit", some, "300"), Contains("it ended the process with exit code 0"));
   for (const char* const fault : {"files", "endless"})
-    CHECK_THAT(lost(fault, {"--case-seconds", "20"}), Contains("it wrote into a file descriptor"));
-  CHECK_THAT(lost("hang", {"--case-seconds", "2"}), Contains("it did not end within 2 s"));
+    CHECK_THAT(lost(fault, some, "300"), Contains("it wrote into a file descriptor"));
+  CHECK_THAT(lost("hang", one, "2"), Contains("it did not end within 2 s"));
   const auto failed = findings_of(faulty_kernels().run("code", some, 1));
   CHECK(failed.size() == 3);
   CHECK_THAT(failed.begin()->second, Contains("the call returned 77"));

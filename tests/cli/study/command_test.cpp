@@ -209,11 +209,11 @@ TEST_CASE("one process writes into the folder of a study, and its commands end w
   const std::string script =
       "\"$0\" study \"$1\" --out \"$2\" >/dev/null 2>&1 & study=$!\n"
       "children() { cat /proc/[0-9]*/stat 2>/dev/null | sed -n \"s/^\\([0-9]*\\) (.*) [RSD] $1 .*/\\1/p\"; }\n"
-      "for i in $(seq 100); do child=$(children $study); [ -n \"$child\" ] && break; sleep 0.1; done\n"
+      "for i in $(seq 1000); do child=$(children $study); [ -n \"$child\" ] && break; sleep 0.1; done\n"
       "\"$0\" study \"$1\" --out \"$2\" 2>&1; echo \"code $?\"\n"
       "\"$0\" study \"$1\" --out \"$2\" --part 0/2 2>&1; echo \"code $?\"\n"
       "kill -9 $study\n"
-      "for i in $(seq 100); do kill -0 $child 2>/dev/null || break; sleep 0.1; done\n"
+      "for i in $(seq 1000); do kill -0 $child 2>/dev/null || break; sleep 0.1; done\n"
       "[ -n \"$child\" ] && ! kill -0 $child 2>/dev/null && echo 'the child ended'\n";
   const ProgramResult result =
       run_command({"sh", "-c", script, DRAFTPROOF_PROGRAM, folder.file("study.toml"), folder.file("out")});

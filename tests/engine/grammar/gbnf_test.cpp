@@ -105,6 +105,8 @@ TEST_CASE("what is no GBNF is refused by its line") {
   std::string deep = "root ::= ";
   CHECK_THAT(error_of(ErrorKind::input, [&] { ebnf_of_gbnf(deep + std::string(100'000, '('), "g"); }),
              Contains("is nested deeper than 500 parentheses"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { ebnf_of_gbnf(deep + ".{0}" + std::string(100'000, '*'), "g"); }),
+             Contains("repeats one thing more than 500 times over"));
 }
 
 }  // namespace

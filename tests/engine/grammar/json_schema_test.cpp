@@ -120,10 +120,20 @@ TEST_CASE("what a schema cannot be made to say is refused by its place") {
         {R"({"oneOf":[{"minLength":2},{"maxLength":3}]})", "alternatives 0 and 1 may hold together"},
         {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "a second \"pattern\" for the same text"},
         {R"({"type":"object","required":"a"})", "\"required\" that is no list"},
-        {R"({"name":"n","schema":{},"strct":true})", "a wrapper with the field 'strct'"}}) {
+        {R"({"name":"n","schema":{},"strct":true})", "a wrapper with the field 'strct'"},
+        {R"({"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},"enum":[1],"$ref":"#/$defs/a"})",
+         "cannot be compared with the value 1"}}) {
     CAPTURE(text);
     CHECK_THAT(error_of(ErrorKind::input, [&] { supported_schema(text, "s"); }), Contains(error));
   }
+  // What would take hours, or the stack.
+  std::string members, long_pattern = R"({"enum":["a"],"pattern":")" + std::string(100'000, 'a') + "\"}";
+  for (const char name : std::string("abcdefghijklmnopqrst"))
+    members += (members.empty() ? "" : ",") + std::string(R"({"required":[")") + name + "1\",\"" + name + "2\"]}";
+  CHECK_THAT(
+      error_of(ErrorKind::input, [&] { supported_schema(R"({"type":"object","oneOf":[)" + members + "]}", "s"); }),
+      Contains("too many combinations of alternatives"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { supported_schema(long_pattern, "s"); }), Contains("cannot be compared"));
 }
 
 }  // namespace
