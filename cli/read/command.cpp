@@ -37,6 +37,7 @@ struct Content {
 };
 
 std::string count_of(double count) {
+  if (count >= 1e12) return number("%.3g T", count * 1e-12);
   return count >= 1e9 ? number("%.3g B", count * 1e-9) : number("%.3g M", count * 1e-6);
 }
 
@@ -70,7 +71,7 @@ SeenFile see_config(const Content& content) {
   const ModelShape shape = find_model(content.path);
   SeenFile seen{"", "model's config.json", {printable_line(shape.name)}, {}, {}};
   seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
-               number("%g layers", shape.layers)};
+               number("%g layers of a mixer and a feed-forward", shape.layers)};
   if (!shape.assumption.empty()) seen.not_used.push_back(printable_line(shape.assumption));
   return seen;
 }

@@ -13,6 +13,24 @@ std::string short_dump(const Json& value) {
   return text.size() > 60 ? text.substr(0, 60) + "..." : text;
 }
 
+// A text_config is written as what differs from its class: what it leaves out is the class's (transformers 5).
+Json left_out_of(const Json& text) {
+  const auto type = text.find("model_type");
+  if (type == text.end()) return Json::object();
+  if (*type == "gemma3_text")
+    return {{"hidden_size", 2304},      {"intermediate_size", 9216}, {"num_hidden_layers", 26},
+            {"num_attention_heads", 8}, {"num_key_value_heads", 4},  {"head_dim", 256},
+            {"vocab_size", 262208},     {"sliding_window", 4096},    {"sliding_window_pattern", 6}};
+  if (*type == "llama")
+    return {{"hidden_size", 4096},
+            {"intermediate_size", 11008},
+            {"num_hidden_layers", 32},
+            {"num_attention_heads", 32},
+            {"vocab_size", 32000}};
+  if (*type == "mistral") return {{"num_attention_heads", 32}, {"num_key_value_heads", 8}};
+  return Json::object();
+}
+
 }  // namespace
 
 ConfigKeys::ConfigKeys(const Json& config, std::string where) : json_(config), where_(std::move(where)) {
@@ -21,8 +39,11 @@ ConfigKeys::ConfigKeys(const Json& config, std::string where) : json_(config), w
     if (const auto found = json_.find(inner); found != json_.end() && found->is_object()) {
       const Json text = *found;
       json_.erase(inner);
+      const Json left_out = left_out_of(text);
       for (const auto& [key, value] : text.items())
         if (!value.is_null()) json_[key] = value;
+      for (const auto& [key, value] : left_out.items())
+        if (!text.contains(key) && !json_.contains(key)) json_[key] = value;
       if (text.contains("text_config")) *this = ConfigKeys(Json(json_), where_);  // of a speaking model's thinker
     }
   // DBRX has its attention and its experts in objects of their own.

@@ -23,6 +23,7 @@ constexpr std::array kWords{
     std::pair{"global", Mixer::full},
     std::pair{"global_attention", Mixer::full},
     std::pair{"deepseek_sparse_attention", Mixer::full},
+    std::pair{"indexed_attention", Mixer::full},
     std::pair{"sliding_attention", Mixer::sliding},
     std::pair{"sliding", Mixer::sliding},
     std::pair{"local", Mixer::sliding},

@@ -165,9 +165,19 @@ void add_lightning(const ConfigKeys& config, std::size_t i, double width, Block&
   block.state_values += h.query * h.key_dim * h.key_dim;
 }
 
+// Mamba's own models have no feed-forward.
+bool is_mamba_alone(const ConfigKeys& config) {
+  const std::string type = config.text("model_type");
+  return type == "mamba" || type == "mamba2" || type == "falcon_mamba" ||
+         (config.find(keys::kFfn) == nullptr && type.find("mamba") != std::string::npos);
+}
+
 void add_mamba(const ConfigKeys& config, double width, Block& block) {
   const double kernel = config.number(keys::kMambaConv, 4.0), state = config.number(keys::kMambaState, 16.0);
-  const double inner = config.number(Names{"mamba_intermediate_size"}, config.number(keys::kMambaExpand, 2.0) * width);
+  // Mamba's own models write its inner width as intermediate_size, and beside it an expand that may be another.
+  const double expanded = config.number(keys::kMambaExpand, 2.0) * width;
+  const double inner = config.number(Names{"mamba_intermediate_size"},
+                                     is_mamba_alone(config) ? config.number("intermediate_size", expanded) : expanded);
   const nlohmann::json* const said = config.find(Names{"mamba_dt_rank", "time_step_rank"});
   const double rank = said != nullptr && said->is_number() ? said->get<double>() : std::ceil(width / 16.0);
   block.mixer_parameters += 2.0 * width * inner + inner * kernel + inner * (rank + 2.0 * state) + rank * inner +
@@ -237,8 +247,13 @@ double matrices_of(const ConfigKeys& config) {
                                                           "persimmon",   "nemotron",   "arcee",    "apertus", "phi"};
   const std::string type = config.text("model_type"), activation = config.text(keys::kActivation);
   const bool plain = std::ranges::find(kWithoutGate, type) != kWithoutGate.end() || type == "falcon" ||
-                     activation == "relu2" || activation == "relu";
+                     (activation == "relu2" && type != "bitnet") || activation == "relu";
   return config.flag("gated", !plain) ? 3.0 : 2.0;
+}
+
+// LongCat-Flash: a layer is two attentions and two dense feed-forwards, with experts beside the first.
+bool is_twofold(const ConfigKeys& config) {
+  return config.text("model_type").starts_with("longcat_flash");
 }
 
 double dense_width(const ConfigKeys& config, std::size_t i, double width) {
@@ -319,6 +334,9 @@ Experts read_experts(const ConfigKeys& config) {
   if (experts.per_token < 1.0 || experts.per_token > experts.count)
     config.fail("experts_per_token (num_experts_per_tok) is " + text_of(experts.per_token) + "; expected 1 .. " +
                 text_of(experts.count) + ", the experts");
+  // Experts that return what they are given are chosen like the others, and are nothing to read.
+  const double zero = config.number("zero_expert_num", 0.0);
+  experts.per_token *= experts.count / (experts.count + zero);
   const double width = config.required(keys::kWidth), inner = expert_width(config);
   if (inner < 1.0) config.fail("it has experts but no moe_intermediate_size (expert_ffn), the width of one");
   experts.parameters = matrices_of(config) * config.number(keys::kExpertWidth, width) * inner;
@@ -326,6 +344,11 @@ Experts read_experts(const ConfigKeys& config) {
 }
 
 std::vector<Block> read_blocks(const ConfigKeys& config) {
+  const std::string type = config.text("model_type");
+  const bool encodes =
+      (type.find("bert") != std::string::npos && type.find("decoder") == std::string::npos) || type == "electra";
+  if ((encodes && !config.flag("is_decoder", false)) || config.flag("is_encoder_decoder", false))
+    config.fail("its model_type '" + type + "' has an encoder; expected a model of a decoder alone");
   const double width = config.required(keys::kWidth);
   if (const nlohmann::json* const list = config.find("block_configs"); list != nullptr && list->is_array())
     return read_pruned(config, *list, width);
@@ -336,10 +359,12 @@ std::vector<Block> read_blocks(const ConfigKeys& config) {
     block.has_ffn = kind.has_ffn;
     block.has_experts = kind.has_experts;
     add_mixer(config, blocks.size() - 1, width, block);
-    // Mamba's own models have no feed-forward.
-    if (block.has_ffn &&
-        !(config.find(keys::kFfn) == nullptr && config.text("model_type").find("mamba") != std::string::npos))
-      add_ffn(config, blocks.size() - 1, width, block);
+    if (block.has_ffn && !is_mamba_alone(config)) add_ffn(config, blocks.size() - 1, width, block);
+    if (is_twofold(config)) {
+      block.mixer_parameters *= 2.0;
+      block.ffn_parameters += 2.0 * matrices_of(config) * width * dense_width(config, blocks.size() - 1, width);
+      for (CacheLayers& cache : block.cache) cache.layers *= 2.0;
+    }
   }
   return blocks;
 }

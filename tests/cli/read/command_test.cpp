@@ -56,7 +56,7 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
              "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
              "intermediate_size": 14336, "torch_dtype": "bfloat16"})"),
              Catch::Contains(" is a model's config.json: ") && Catch::Contains("8.03 B parameters") &&
-                 Catch::Contains("32 layers"));
+                 Catch::Contains("32 layers of a mixer and a feed-forward"));
   CHECK(read("a.gbnf", "root ::= \"yes\" | no\nno ::= \"no\"\n") == " is a grammar (GBNF): 2 rules\n");
   CHECK(read("schema.json", R"({"type": "object", "properties": {"a": {"type": "string"}}})") ==
         " is a JSON Schema: keys type properties\n");
