@@ -169,10 +169,7 @@ bool is_toml(const Content& content) {
   return fs::path(content.path).extension() == ".toml";
 }
 bool is_trace(const Content& content) {
-  const std::string_view first = std::string_view(content.text()).substr(0, content.text().find('\n'));
-  const auto is_of = [&](const char* word) { return first.find(word) != std::string_view::npos; };
-  return (is_of("timestamp") || is_of("TIMESTAMP") || is_of("Timestamp") || is_of("arrival_s")) &&
-         (is_of("input_length") || is_of("ContextTokens") || is_of("prompt_len") || is_of("Request tokens"));
+  return names_arrivals(std::string_view(content.text()).substr(0, content.text().find('\n')));
 }
 
 bool has_file(const Content& content, const char* name) {

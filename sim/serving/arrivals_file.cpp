@@ -246,7 +246,13 @@ class Rows {
       word = name;
       return unit_named(name);
     };
-    if (!unit_.empty()) return named(unit_);
+    if (!unit_.empty()) {
+      if (std::ranges::all_of(rows_, [](const RawRequest& row) { return row.arrival.date_ns.has_value(); }))
+        throw input_error(path_,
+                          "its times are dates, which count nothing; expected no --time-unit (in a scenario "
+                          "no time_unit)");
+      return named(unit_);
+    }
     const bool is_in_name = !without_unit(arrival_name_).second.empty();
     const auto number = std::ranges::find_if(rows_, [](const RawRequest& row) { return !row.arrival.date_ns; });
     if (number == rows_.end()) {
@@ -387,6 +393,15 @@ double ArrivalTrace::seconds() const {
   const auto last =
       std::find_if(requests.rbegin(), requests.rend(), [](const RecordedArrival& r) { return r.turn_before < 0; });
   return last == requests.rend() ? 0.0 : static_cast<double>(last->arrival_ns) / 1e9;
+}
+
+bool names_arrivals(std::string_view line) {
+  const auto has = [&](Names names) {
+    return std::ranges::any_of(names, [&](std::string_view name) {
+      return !std::ranges::search(line, name, [](char a, char b) { return same_name({&a, 1}, {&b, 1}); }).empty();
+    });
+  };
+  return has(kArrivalNames) && has(kPromptNames) && has(kOutputNames);
 }
 
 ArrivalTrace read_arrivals_file(const std::string& path, const std::string& unit) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace draftproof {
@@ -32,6 +33,9 @@ struct ArrivalTrace {
 
   double seconds() const;  // from the first to the last that comes by the clock
 };
+
+// Does a file's first line have names of an arrival, a prompt's length and an output's?
+bool names_arrivals(std::string_view line);
 
 // unit: of times and delays, where the user says it; empty: the file's own. Errors (input) naming file and line: a
 // missing column, a value that is no number, a length below 1, arrivals that go back, no request; naming --time-unit: a

@@ -64,6 +64,9 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
         " is a trace of requests: 2 requests; used: arrivals over 2 s (in s), prompts of 200 tokens on average, "
         "outputs of "
         "20\n");
+  CHECK(read("epoch.csv", "timestamp,prompt_tokens,completion_tokens\n1715299200000,100,5\n1715299201000,100,15\n") ==
+        " is a trace of requests: 2 requests; used: arrivals over 1 s (in ms), prompts of 100 tokens on average, "
+        "outputs of 10\n");
   CHECK(read("chat.jinja", "{% for message in messages %}{{ message.content }}{% endfor %}") ==
         " is a chat template (Jinja); not used: add_generation_prompt, which it does not ask for\n");
 }

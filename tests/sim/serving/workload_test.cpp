@@ -264,6 +264,8 @@ TEST_CASE("dates with zones are times of one clock") {
         ReadTrace{{0.0, 500.0}, {2, 2}, "dates"});
   CHECK(read_trace("\"TIMESTAMP\",\"ContextTokens\",\"GeneratedTokens\"\n\"2024-03-01 00:00:00\",\"1\",\"2\"\n").unit ==
         "dates");
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_trace(csv({"2024-03-01 00:00:00"}), "ms"); }),
+             Catch::Contains("its times are dates, which count nothing; expected no --time-unit"));
 }
 
 TEST_CASE("requests that failed are counted and left out") {
