@@ -77,7 +77,7 @@ std::string loads_text(const LoadInterval& loads) {
 }
 
 // "1.89 to 1.62 times as fast, 80 % band from 1.41, P(loss) 0.02".
-std::string gain_text(const DraftRange& range) {
+std::string gain_text(const DraftsByLoad& range) {
   const PredictionRow& worst = range.worst;
   std::string text = range.drafts == 0 ? "off: " + name_of(range.first.form) + " would be " : "";
   text += number("%.2f", range.first.speedup);
@@ -90,7 +90,7 @@ std::string gain_text(const DraftRange& range) {
 struct Script {
   const PredictionInputs& inputs;
   std::string engine, method;
-  std::vector<DraftRange> ranges;
+  std::vector<DraftsByLoad> ranges;
   std::int32_t most = 0;   // drafts at any load
   std::int32_t fixed = 0;  // drafts of an engine that has one number for all loads: those at the load that was asked
 
@@ -102,7 +102,7 @@ struct Script {
 std::string comments(const Script& script, const std::string& what) {
   std::ostringstream out;
   out << "# " << what << "\n# requests at a time: drafts\n";
-  for (const DraftRange& range : script.ranges)
+  for (const DraftsByLoad& range : script.ranges)
     out << "#   " << loads_text(range.loads) << ": "
         << (range.drafts > 0 ? "K = " + std::to_string(range.drafts) + ", " : "") << gain_text(range) << "\n";
   return out.str();
@@ -142,7 +142,7 @@ std::string vllm_script(const Script& script) {
     if (script.method == "ngram") config["prompt_lookup_max"] = 5;
     if (schedule) {
       Json lines = Json::array();
-      for (const DraftRange& range : script.ranges) lines.push_back({range.loads.from, range.loads.to, range.drafts});
+      for (const DraftsByLoad& range : script.ranges) lines.push_back({range.loads.from, range.loads.to, range.drafts});
       config["num_speculative_tokens_per_batch_size"] = lines;
     }
     command += " --speculative-config '" + config.dump() + "'";
@@ -169,7 +169,7 @@ std::string sglang_script(const Script& script) {
   }
   if (schedule) {
     out += "cat > adaptive_steps.json <<'END'\n{";
-    for (const DraftRange& range : script.ranges)
+    for (const DraftsByLoad& range : script.ranges)
       out += std::string(range.loads.from == 1 ? "" : ",\n ") + "\"" + std::to_string(range.loads.from) +
              "\": {\"candidate_steps\": [" + std::to_string(range.drafts) + "]}";
     out += "}\nEND\n";
@@ -189,7 +189,7 @@ std::string trtllm_script(const Script& script) {
   if (has_weights(script)) yaml << "  speculative_model: DRAFTER\n";
   if (schedule) {
     yaml << "  draft_len_schedule:\n";
-    for (const DraftRange& range : script.ranges) {
+    for (const DraftsByLoad& range : script.ranges) {
       yaml << "    " << range.loads.from << ": " << range.drafts << "  # " << gain_text(range) << "\n";
       if (range.loads.to > range.loads.from) yaml << "    " << range.loads.to << ": " << range.drafts << "\n";
     }
@@ -215,14 +215,14 @@ std::string llama_script(const Script& script) {
 
 }  // namespace
 
-std::vector<DraftRange> draft_schedule(const PredictionInputs& inputs, double loss_max) {
+std::vector<DraftsByLoad> draft_schedule(const PredictionInputs& inputs, double loss_max) {
   const std::int64_t groups = static_cast<std::int64_t>(inputs.preset.dp);
   const std::int64_t held = prediction_at(inputs, {1}).batch_of_memory / groups;
   if (held < 1) return {};
   std::vector<std::int64_t> batches = loads_up_to(std::min(held, inputs.options.batch_max));
   for (std::int64_t& batch : batches) batch *= groups;
   const Prediction curve = prediction_at(inputs, batches);
-  std::vector<DraftRange> ranges;
+  std::vector<DraftsByLoad> ranges;
   for (const BatchPrediction& batch : curve.batches) {
     const std::int64_t load = batch.batch / groups;
     const std::int32_t below = ranges.empty() ? 0 : ranges.back().drafts;
@@ -233,7 +233,7 @@ std::vector<DraftRange> draft_schedule(const PredictionInputs& inputs, double lo
       if (!ranges.empty()) ranges.back().loads.to = load - 1;
       ranges.push_back({{load, load}, drafts, row, row});
     }
-    DraftRange& range = ranges.back();
+    DraftsByLoad& range = ranges.back();
     range.loads.to = load;
     if (row.speedup < range.worst.speedup) range.worst = row;
   }
@@ -245,7 +245,7 @@ std::string engine_config(const std::string& engine, const PredictionInputs& inp
   if (script.ranges.empty())
     throw usage_error("--write-config", "has nothing to write: the memory does not hold one request of this context");
   const std::int64_t asked = inputs.options.batches.front() / static_cast<std::int64_t>(inputs.preset.dp);
-  for (const DraftRange& range : script.ranges) {
+  for (const DraftsByLoad& range : script.ranges) {
     script.most = std::max(script.most, range.drafts);
     if (range.loads.from <= std::max<std::int64_t>(asked, 1)) script.fixed = range.drafts;
   }

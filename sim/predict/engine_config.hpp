@@ -24,7 +24,7 @@ namespace draftproof {
 inline constexpr const char* kConfigEngines[] = {"vllm", "sglang", "trtllm", "llama.cpp"};
 
 // Loads that have one number of drafts.
-struct DraftRange {
+struct DraftsByLoad {
   LoadInterval loads;       // requests at a time on one engine: of data parallelism, one rank
   std::int32_t drafts = 0;  // K of a chain; 0: off
   PredictionRow first;      // at its least load: these drafts, or the best ones where they are off
@@ -34,7 +34,7 @@ struct DraftRange {
 // Up to what the memory holds. Off where the best chain loses with more than `loss_max` probability, or does not pay in
 // the mean. K stays that of the load below unless another gains kGainWorthAChange: a load that goes up and down a
 // little changes nothing.
-std::vector<DraftRange> draft_schedule(const PredictionInputs& inputs, double loss_max);
+std::vector<DraftsByLoad> draft_schedule(const PredictionInputs& inputs, double loss_max);
 
 // Text of a shell script: comments with the gain of every line, what the engine reads, and the command. Errors (usage):
 // the engine has no such drafter.

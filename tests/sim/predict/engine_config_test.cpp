@@ -32,7 +32,7 @@ std::string between(const std::string& text, const std::string& begin, const std
 
 TEST_CASE("a schedule covers every load that fits, changes only for a gain, and is off where a loss is too likely") {
   const PredictionInputs inputs = inputs_with("constant:0.6");
-  const std::vector<DraftRange> ranges = draft_schedule(inputs, 0.25);
+  const std::vector<DraftsByLoad> ranges = draft_schedule(inputs, 0.25);
   REQUIRE(ranges.size() >= 2);
   CHECK(ranges.front().loads.from == 1);
   for (std::size_t i = 1; i < ranges.size(); ++i) {
@@ -41,7 +41,7 @@ TEST_CASE("a schedule covers every load that fits, changes only for a gain, and 
   }
   const Prediction at_ends = prediction_at(inputs, {1});
   CHECK(ranges.back().loads.to == std::min<std::int64_t>(at_ends.batch_of_memory, 1024));
-  for (const DraftRange& range : ranges)
+  for (const DraftsByLoad& range : ranges)
     for (const std::int64_t load : {range.loads.from, range.loads.to}) {
       const Prediction there = prediction_at(inputs, {load});
       const BatchPrediction& batch = there.batches[0];
@@ -56,7 +56,7 @@ TEST_CASE("a schedule covers every load that fits, changes only for a gain, and 
       }
     }
   // A threshold that no draft meets.
-  for (const DraftRange& range : draft_schedule(inputs_with("constant:0.2"), 0.0)) CHECK(range.drafts == 0);
+  for (const DraftsByLoad& range : draft_schedule(inputs_with("constant:0.2"), 0.0)) CHECK(range.drafts == 0);
 }
 
 // The rules are those that the engines' own parsers apply (engine_config.hpp), which took these texts: vLLM 0.33.0's
@@ -66,7 +66,7 @@ TEST_CASE("vLLM reads the schedule as inclusive ranges") {
   const std::string script = engine_config("vllm", inputs, 0.25);
   const auto config = nlohmann::json::parse(between(script, "--speculative-config '", "'"));
   CHECK(config.at("method") == "eagle3");
-  const std::vector<DraftRange> ranges = draft_schedule(inputs, 0.25);
+  const std::vector<DraftsByLoad> ranges = draft_schedule(inputs, 0.25);
   const auto& lines = config.at("num_speculative_tokens_per_batch_size");
   REQUIRE(lines.size() == ranges.size());
   int most = 0;
@@ -84,13 +84,13 @@ TEST_CASE("SGLang has a slot of one step for each range, and one of them is wher
   const PredictionInputs inputs = inputs_with("constant:0.6");
   const std::string script = engine_config("sglang", inputs, 0.25);
   const auto slots = nlohmann::json::parse(between(script, "<<'END'\n", "\nEND\n"));
-  const std::vector<DraftRange> ranges = draft_schedule(inputs, 0.25);
+  const std::vector<DraftsByLoad> ranges = draft_schedule(inputs, 0.25);
   REQUIRE(slots.size() == ranges.size());
-  for (const DraftRange& range : ranges)
+  for (const DraftsByLoad& range : ranges)
     CHECK(slots.at(std::to_string(range.loads.from)).at("candidate_steps") == nlohmann::json{range.drafts});
   const int steps = std::stoi(between(script, "--speculative-num-steps ", " "));
   CHECK_THAT(script, Catch::Contains("--speculative-num-draft-tokens " + std::to_string(steps + 1)));
-  CHECK(std::ranges::any_of(ranges, [&](const DraftRange& range) { return range.drafts == steps; }));
+  CHECK(std::ranges::any_of(ranges, [&](const DraftsByLoad& range) { return range.drafts == steps; }));
 }
 
 TEST_CASE("TensorRT-LLM's schedule means the same whether its keys are lower or upper ends") {
@@ -104,7 +104,7 @@ TEST_CASE("TensorRT-LLM's schedule means the same whether its keys are lower or 
     schedule[std::stoll(line)] = std::stoi(line.substr(colon + 1));
   }
   CHECK(schedule.at(1) == std::stoi(between(script, "max_draft_len: ", "\n")));
-  for (const DraftRange& range : draft_schedule(inputs, 0.25))
+  for (const DraftsByLoad& range : draft_schedule(inputs, 0.25))
     for (std::int64_t load = range.loads.from; load <= range.loads.to; ++load) {
       const int by_lower = std::prev(schedule.upper_bound(load))->second;
       const auto upper = schedule.lower_bound(load);
