@@ -16,13 +16,15 @@ from .callable.outcome import CallableAudit, CaseResult, Failure
 from .callable.sample_cases import SampleCase
 from .callable.verify_cases import VerifyCase
 from .callable.verify_sweep import StepsCase
+from .server import ServerAudit, audit_server
 
 __version__ = version("draftproof")
 
 __all__ = [
     "Acceptance", "Audit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
-    "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof", "Proofs",
-    "Rows", "SampleCase", "Simulation", "StepsCase", "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance",
-    "audit_callable", "audit_draws", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows",
-    "program", "prove", "run_case", "sample", "sim", "tree", "verifiers", "verify",
+    "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof",
+    "Proofs", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree", "Verified",
+    "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_server", "audit_steps",
+    "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove", "run_case", "sample", "sim",
+    "tree", "verifiers", "verify",
 ]

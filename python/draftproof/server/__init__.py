@@ -1,0 +1,60 @@
+"""Audit of a running server from outside: does it draw from the distribution that its own logprobs state?"""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from .._core import Error
+from .adapters import sniff
+from .collect import QUESTIONS, Collector
+from .verdicts import Judge, Line, ServerAudit, load
+from .wire import Wire
+
+__all__ = ["Line", "ServerAudit", "audit_server"]
+
+
+def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, time_s: float = 60.0,
+                 tokens: int = 20000, length: int = 48, connections: int = 4, key_env: str | None = None,
+                 save: str | None = None, progress: bool = False) -> ServerAudit:
+    """Audits a server of language models, or a file that `save` wrote.
+
+    url: http://HOST:PORT, or the path of a saved run. only: questions of QUESTIONS. time_s: seconds for requests.
+    tokens: tokens drawn at most. length: tokens a text. key_env: environment variable of the key, never saved.
+    Raises Error if the server is not reached, serves no language model or gives no logprobs.
+    """
+    if "://" not in url and Path(url).is_file():
+        origin, adapter, records = load(Path(url).read_text().splitlines(), url)
+        return Judge(origin, adapter, [record for record in records if record.question in (*only, "probe")]).run()
+    unknown = sorted(set(only) - set(QUESTIONS))
+    if unknown:
+        raise Error(f"the question '{unknown[0]}' is unknown; expected {', '.join(QUESTIONS)}")
+    for name, value, least in (("time_s", time_s, 1), ("tokens", tokens, 1), ("length", length, 8),
+                               ("connections", connections, 1)):
+        if not value >= least:
+            raise Error(f"{name} is {value}; expected {least} or more")
+    if connections > 256:
+        raise Error(f"connections is {connections}; expected at most 256")
+
+    def say(words: str) -> None:
+        if progress:
+            print(words, file=sys.stderr, flush=True)
+
+    wire = Wire(url, key_env, seconds_max=time_s, connections=connections)
+    adapter = sniff(wire, model)
+    say(f"{adapter.engine} {adapter.version}".strip())
+    failure = None
+    try:
+        Collector(wire, adapter, tuple(only), tokens, length, say).run()
+    except Error as wrong:
+        if len(wire.records) < 2:
+            raise
+        failure = str(wrong)
+    if save:
+        head = {"draftproof_server": wire.origin, "adapter": asdict(adapter)}
+        Path(save).write_text("\n".join([json.dumps(head), *(record.line() for record in wire.records)]) + "\n")
+    audit = Judge(wire.origin, adapter, list(wire.records)).run()
+    if failure:
+        audit.lines.append(Line("server", "failure", failure))
+        audit.verdict, audit.sentence = "failure", f"failure: the run ended early: {failure}"
+    return audit

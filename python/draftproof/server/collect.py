@@ -1,0 +1,138 @@
+"""Requests of each question. All that is learnt is in the records: the judgement reads nothing else."""
+
+import re
+import time
+
+from .adapters import NEUTRAL, Adapter
+from .wire import Error, Record, Wire
+
+QUESTIONS = ("draws", "seeds", "greedy", "parameters", "speculation")
+
+PROMPTS = [
+    "The quickest way to learn about a new city is", "Once upon a time, a small robot", "Ten uncommon words and names:",
+    "def parse(line):\n    ", "My grandmother's recipe begins with", "In the year 2150, people will",
+    "The opposite of a thing that", "Dear Sir or Madam,\n\nI am writing", "A list of animals: fox, heron,",
+    "He opened the door and saw", "1, 7, 3, 9,", "The results of the experiment were",
+]
+
+# top_k stays below the list's length, so that the last kept token and the next one are both seen.
+CASES = {
+    "plain": {"temperature": 1.0, "top_k": -2},
+    "min_p": {"temperature": 1.3, "top_k": -2, "min_p": 0.1},
+    "top_p": {"temperature": 1.0, "top_k": -2, "top_p": 0.9},
+    "top_k": {"temperature": 1.0, "top_k": 5},
+    "temperature": {"temperature": 0.6, "top_k": -2},
+}
+
+
+class Collector:
+    """Sends the requests of the questions in `only`, and says on `say` how far it is."""
+
+    def __init__(self, wire: Wire, adapter: Adapter, only: tuple[str, ...], tokens_max: int, length: int, say) -> None:
+        self.wire, self.adapter, self.only, self.say = wire, adapter, only, say
+        self.tokens_max, self.length, self.dropped, self.order = tokens_max, length, frozenset(), 0
+
+    def record(self, question: str, case: str, prompt: str, **settings: object) -> Record:
+        values = {**NEUTRAL, "max_tokens": self.length, **settings}
+        if values["top_k"] == -2:
+            values["top_k"] = self.adapter.logprobs - 1
+        self.order += 1
+        body = self.adapter.body(prompt, values, self.dropped)
+        values.update({name: NEUTRAL.get(name) for name in self.dropped})  # judged as what the server then does
+        kept = {**values, "prompt": prompt, "dropped": sorted(self.dropped)}
+        return Record(question, case, kept, self.adapter.path, body, order=self.order)
+
+    def run(self) -> None:
+        """Asks all questions. Ctrl-C ends the asking, not the judgement."""
+        try:
+            self.probe()
+            before = self.drafts()
+            for question, ask in (("seeds", self.seeds), ("greedy", self.greedy), ("parameters", self.parameters),
+                                  ("draws", self.draws)):
+                if question in self.only or (question == "draws" and "speculation" in self.only):
+                    if self.wire.left_s() <= 0:
+                        break
+                    self.say(f"{question}: {self.wire.left_s():.0f} s left")
+                    ask()
+            if "speculation" in self.only:
+                record = Record("speculation", "metrics", {}, "/metrics", {}, 200, [before, self.drafts()])
+                self.wire.records.append(record)
+        except KeyboardInterrupt:
+            self.wire.stopped = True
+            self.say("interrupted: what there is is judged")
+
+    def probe(self) -> None:
+        """Sends one request; drops parameters that the server refuses, shortens lists that it refuses."""
+        for _ in range(8):
+            record = self.wire.post(self.record("probe", "one", PROMPTS[0], seed=1, max_tokens=4, top_k=-2))
+            if record.status == 200:
+                break
+            text = str(record.answer)
+            names = [key for key in (*NEUTRAL, "seed") if key not in self.dropped
+                     and re.search(rf"\b{self.adapter.names.get(key, key)}\b", text)]
+            if re.search("logprobs", text) and self.adapter.logprobs > 5:
+                self.adapter.logprobs = 5
+            elif names and record.status in (400, 422):
+                self.dropped |= {names[0]}
+            else:
+                raise Error(f"the server answers {record.status}: {text[:200]}")
+        else:
+            raise Error(f"the server refuses every request: {str(record.answer)[:200]}")
+        steps = self.adapter.read(record.answer).steps
+        if not any(step.top for step in steps):
+            raise Error(f"{self.adapter.engine} returns no lists of logprobs; this audit needs them")
+        longest = max(len(step.top) for step in steps)
+        if longest < 3:
+            raise Error(f"lists of logprobs hold {longest} tokens; this audit needs 3 or more")
+        self.adapter.logprobs = min(self.adapter.logprobs, longest)
+
+    def drafts(self) -> dict | None:
+        """Returns counters of speculation at /metrics, None where there are none."""
+        try:
+            text = self.wire.get("/metrics") if "speculation" in self.only else None
+        except Error:
+            return None
+        found = re.findall(r"^(\S*spec\w*(?:draft|accept)\w*)(?:\{[^}]*\})? ([0-9.e+]+)$", str(text or ""), re.M)
+        return {name: float(value) for name, value in found} or None
+
+    def seeds(self) -> None:
+        """Same seeds twice, 128 neighbouring seeds, no seed."""
+        ask, wide = self.wire.post_all, {"temperature": 1.0, "top_k": -2}
+        short = min(16, self.length)
+        for turn in ("first", "again"):
+            ask([self.record("seeds", f"same {turn}", prompt, seed=1000 + number, max_tokens=short, **wide)
+                 for number, prompt in enumerate(PROMPTS[:6])])
+        ask([self.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
+             for number in range(128)])
+        ask([self.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
+
+    def greedy(self) -> None:
+        """Temperature 0, twice: alone and beside others."""
+        for turn in ("first", "again"):
+            self.wire.post_all([self.record("greedy", turn, prompt, seed=number, temperature=0.0)
+                                for number, prompt in enumerate(PROMPTS)])
+
+    def parameters(self) -> None:
+        """A stop string from a known text, the count of tokens, one token."""
+        known = self.wire.post(self.record("parameters", "known", PROMPTS[1], seed=7, temperature=0.0))
+        text = self.adapter.read(known.answer).text if known.status == 200 else ""
+        words = re.findall(r"\S+", text)
+        if len(words) > 4:
+            middle = words[len(words) // 2]
+            self.wire.post(self.record("parameters", "stop", PROMPTS[1], seed=7, temperature=0.0, stop=[middle]))
+        self.wire.post_all([self.record("parameters", "count", PROMPTS[0], seed=8, temperature=0.0, max_tokens=count)
+                            for count in (1, 2, 7)])
+
+    def draws(self) -> None:
+        """Texts of all cases in turn, until time or tokens are spent."""
+        texts = max(1, self.tokens_max // (self.length * len(CASES)))
+        batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
+        while done < texts and self.wire.left_s() > 0:
+            now = range(done, min(texts, done + batch))
+            self.wire.post_all([
+                self.record("draws", case, PROMPTS[number % len(PROMPTS)], **settings,
+                            seed=90000 + 7919 * number + 101 * place)
+                for number in now for place, (case, settings) in enumerate(CASES.items())])
+            done += len(now)
+            rate = done * len(CASES) * self.length / max(1e-3, time.monotonic() - begin)
+            self.say(f"draws: {done} of {texts} texts a case, {rate:.0f} tokens/s, {self.wire.left_s():.0f} s left")

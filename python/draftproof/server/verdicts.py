@@ -1,0 +1,298 @@
+"""Verdicts from records: a line a question, the sentence, the exit code."""
+
+import json
+from dataclasses import dataclass, field, replace
+
+from .._core import Error
+from . import draws
+from .adapters import Adapter, Text
+from .visible import READINGS, Reading
+from .wire import Record, curl
+
+GREEDY_SLACK = 0.01  # logits: noise between a list and the choice of its best
+
+
+@dataclass
+class Line:
+    """One question's verdict: ok, failure, or inconclusive; `curl` repeats a failure's request."""
+
+    question: str
+    verdict: str
+    words: str
+    curl: str = ""
+
+
+@dataclass
+class ServerAudit:
+    """Result of audit_server: `verdict` is consistent, biased, failure or inconclusive."""
+
+    url: str
+    engine: str
+    lines: list[Line] = field(default_factory=list)
+    tokens: int = 0
+    skipped: int = 0
+    verdict: str = "inconclusive"
+    sentence: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        return {"consistent": 0, "inconclusive": 4}.get(self.verdict, 1)
+
+    def __str__(self) -> str:
+        rows = [f"{line.question:<24} {line.verdict:<12} {line.words}" for line in self.lines]
+        repeats = [f"repeat: {line.curl}" for line in self.lines if line.curl]
+        return "\n".join([f"{self.engine} at {self.url}", *rows, *repeats, self.sentence])
+
+    def json(self) -> str:
+        return json.dumps({**self.__dict__, "lines": [line.__dict__ for line in self.lines],
+                           "exit_code": self.exit_code}, indent=1)
+
+
+class Judge:
+    """Judges the records of one run."""
+
+    def __init__(self, url: str, adapter: Adapter, records: list[Record]) -> None:
+        self.url, self.adapter = url, adapter
+        self.records = sorted(records, key=lambda record: record.order)
+        self.audit = ServerAudit(url, f"{adapter.engine} {adapter.version}".strip())
+        self.texts: dict[int, Text] = {}
+        for number, record in enumerate(self.records):
+            if record.path == adapter.path and record.status == 200:
+                self.texts[number] = adapter.read(record.answer)
+
+    def of(self, question: str, case: str) -> list[tuple[int, Text]]:
+        return [(number, self.texts[number]) for number, record in enumerate(self.records)
+                if record.question == question and record.case == case and number in self.texts]
+
+    def add(self, question: str, verdict: str, words: str, at: int | None = None) -> None:
+        repeat = curl(self.url, self.records[at]) if at is not None and verdict != "ok" else ""
+        self.audit.lines.append(Line(question, verdict, words, repeat))
+
+    def run(self) -> ServerAudit:
+        for ask in (self.answers, self.draws, self.seeds, self.greedy, self.counts, self.speculation):
+            ask()
+        audit = self.audit
+        verdicts = {line.verdict for line in audit.lines}
+        audit.verdict = next((v for v in ("biased", "failure") if v in verdicts),
+                             "consistent" if "ok" in verdicts and "inconclusive" not in verdicts else "inconclusive")
+        if audit.verdict == "consistent" and not audit.tokens:
+            audit.sentence = "consistent: nothing found; draws were not judged"
+        elif audit.verdict == "consistent":
+            audit.sentence = f"consistent with its own logprobs; {self.reach}"
+        else:
+            first = next((line for line in audit.lines if line.verdict == audit.verdict), None)
+            audit.sentence = f"{audit.verdict}: " + (f"{first.question}: {first.words}" if first else "no answers")
+        return audit
+
+    def answers(self) -> None:
+        """Answers that failed, parameters that were refused, tokens without a list."""
+        bad = [number for number, record in enumerate(self.records)
+               if record.question not in ("probe", "speculation") and record.status != 200]
+        if bad:
+            record = self.records[bad[0]]
+            self.add("answers", "failure", f"{len(bad)} of {len(self.records)} requests failed; the first with "
+                     f"{record.status}: {str(record.answer)[:120]}", bad[0])
+        for name in next((record.settings["dropped"] for record in reversed(self.records)
+                          if "dropped" in record.settings), []):
+            self.add(name, "ok", "refused by the server; not sent")
+        steps = [(number, step) for number, text in self.texts.items() for step in text.steps]
+        empty = [number for number, step in steps if not step.top]
+        if empty:
+            self.add("logprobs", "failure", f"{len(empty)} of {len(steps)} tokens have no list of logprobs", empty[0])
+
+    def draws(self) -> None:
+        """Draws under each reading. A reading is refuted at level 1e-6 over its tests; a server if all are."""
+        cases = {}
+        for number, record in enumerate(self.records):
+            if record.question == "draws" and number in self.texts:
+                cases.setdefault(record.case, []).append((number, self.texts[number]))
+        if not cases:
+            return
+        settings = {case: self.records[texts[0][0]].settings for case, texts in cases.items()}
+        level = draws.LEVEL / (draws.TESTS * len(cases))
+        results = {}
+        scaled = self.scaled(cases, settings)
+        readings = [replace(reading, scaled=scaled) for reading in READINGS]
+        seen = {}  # cases in which readings do not differ are judged once
+        for reading in readings:
+            placed, refuted = {}, {}
+            for case, texts in cases.items():
+                told = (case, reading.temperature_first or settings[case]["temperature"] == 1.0,
+                        reading.top_p_of_kept or settings[case]["top_p"] >= 1.0)
+                if told not in seen:
+                    drawn = draws.place(texts, settings[case], reading)
+                    seen[told] = (drawn, min(draws.judge(drawn), key=lambda test: test.p, default=None))
+                placed[case], test = seen[told]
+                if test and test.p < level:
+                    refuted[case] = test
+            results[reading] = (placed, refuted)
+        standing = [reading for reading, (_, refuted) in results.items() if not refuted]
+        best = standing[0] if standing else min(results, key=lambda r: len(results[r][1]))
+        placed, refuted = results[best]
+        self.audit.tokens = sum(len(drawn.rows) + len(drawn.outside) for drawn in placed.values())
+        self.audit.skipped = sum(drawn.skipped for drawn in placed.values())
+        temperature, mass = draws.detectable(list(placed.values()), level)
+        self.reach = (f"a temperature off by {temperature:.2g} % or {mass:.2g} % of mass would have been found "
+                      f"({self.audit.tokens} tokens; {self.audit.skipped} skipped: a cut within the noise or no list)")
+        if self.audit.tokens < 200:
+            self.add("draws", "inconclusive", f"{self.audit.tokens} tokens could be judged; 200 or more are needed")
+        for case in placed:
+            name = f"draws, {case}"
+            if case not in refuted:
+                drawn = placed[case]
+                self.add(name, "ok", f"consistent ({len(drawn.rows)} tokens, {drawn.skipped} skipped)")
+                continue
+            test = refuted[case]
+            ignored = self.ignored(case, cases[case], settings[case], best, level)
+            words = f"{ignored} is ignored" if ignored else f"{test.name}: p = {test.p:.2g}; {test.words}"
+            self.add(name, "failure" if ignored else "biased", words, (test.at or (cases[case][0][0],))[0])
+        if standing:
+            self.add("reading", "ok", " or ".join(str(reading) for reading in standing) if len(standing) < len(readings)
+                     else "not visible: every order of temperature and filters fits"
+                     + (", logprobs after the temperature" if scaled else ""))
+
+    def scaled(self, cases: dict, settings: dict) -> bool:
+        """Returns whether lists are taken after the temperature: one prompt's first list at 1 and at another."""
+        if "plain" not in cases or "temperature" not in cases:
+            return False
+        plain = {self.records[number].settings["prompt"]: text.steps[0].top for number, text in cases["plain"]
+                 if text.steps}
+        votes = 0
+        for number, text in cases["temperature"]:
+            one, two = plain.get(self.records[number].settings["prompt"]), text.steps and text.steps[0].top
+            if one and two and len(one) > 2 and len(two) > 2:
+                wide, now = one[0][1] - one[-1][1], two[0][1] - two[-1][1]
+                votes += 1 if abs(now * settings["temperature"]["temperature"] - wide) < abs(now - wide) else -1
+        return votes > 0
+
+    def ignored(self, case: str, texts: list, settings: dict, best: Reading, level: float) -> str:
+        """Returns the parameter without which the draws of a case fit, '' if there is none."""
+        for name in ("temperature", "top_k", "top_p", "min_p"):
+            if settings[name] == {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0}[name]:
+                continue
+            if name == "top_k" and settings["temperature"] != 1.0:
+                continue
+            drawn = draws.place(texts, settings, replace(best, ignored=name))
+            if len(drawn.rows) >= 100 and all(test.p >= level for test in draws.judge(drawn)):
+                return name
+        return ""
+
+    def seeds(self) -> None:
+        first, again = self.of("seeds", "same first"), self.of("seeds", "same again")
+        pairs = [(a, b) for a, b in zip(first, again)]
+        drawn = [[step.token for step in text.steps] for _, text in self.of("seeds", "none")]
+        if pairs:
+            alike = sum(_tokens(a) == _tokens(b) for (_, a), (_, b) in pairs)
+            early = sum(_tokens(a)[:3] == _tokens(b)[:3] for (_, a), (_, b) in pairs)
+            words = f"the same seed gave the same text {alike} times of {len(pairs)}"
+            if early <= len(pairs) // 3:
+                self.add("seed", "failure", f"ignored: {words}", pairs[0][0][0])
+            else:
+                self.add("seed", "ok", f"honoured: {words}" + ("" if alike == len(pairs) else "; noise may do this"))
+        neighbours = self.of("seeds", "neighbours")
+        if len(neighbours) >= 30:
+            wide = self.records[neighbours[0][0]].settings
+            placed = draws.place(neighbours, wide, READINGS[0])
+            us = [row[0] for row in placed.uniforms if row and row[0] is not None]
+            ids = [row[0] for row in placed.by_id if row and row[0] is not None]
+            r, p, _ = draws.lagged([us], 1)
+            p, name = min((draws.ks(us), "first tokens of neighbouring seeds are not spread as stated"),
+                          (p, f"first tokens of neighbouring seeds are correlated: r = {r:.2f}"),
+                          (draws.lagged([ids], 1)[1], "first tokens of neighbouring seeds are correlated by id"))
+            bad = p < draws.LEVEL / 3
+            self.add("neighbouring seeds", "biased" if bad else "ok",
+                     f"{name}, p = {p:.2g}" if bad else f"independent ({len(us)} seeds)", neighbours[0][0])
+        if len(drawn) > 1:
+            numbers = self.of("seeds", "none")
+            chance = max(sum(step.logprob for step in text.steps) for _, text in numbers)
+            alike = len(drawn) - len({tuple(tokens) for tokens in drawn})
+            bad = alike > 0 and chance < -25
+            self.add("no seed", "failure" if bad else "ok", f"{alike} of {len(drawn)} texts without a seed repeat "
+                     "another" if bad else f"{len(drawn)} texts differ" if not alike else "texts too short to tell",
+                     numbers[0][0])
+
+    def greedy(self) -> None:
+        first, again = self.of("greedy", "first"), self.of("greedy", "again")
+        below = [(number, place, step) for number, text in first + again for place, step in enumerate(text.steps)
+                 if step.top and step.logprob < step.top[0][1] - GREEDY_SLACK and step.token != step.top[0][0]]
+        count = sum(len(text.steps) for _, text in first + again)
+        if below:
+            number, place, step = below[0]
+            self.add("temperature 0", "failure", f"{len(below)} of {count} tokens are below the best of their list "
+                     f"(position {place}: {step.token!r} at {step.logprob:.4g}, best {step.top[0][0]!r} at "
+                     f"{step.top[0][1]:.4g})", number)
+        elif count:
+            self.add("temperature 0", "ok", f"best of its list at all {count} tokens")
+        differ, noise, exact = [], 0.0, 0
+        for (number, a), (_, b) in zip(first, again):
+            for place, (one, two) in enumerate(zip(a.steps, b.steps)):
+                noise = max([noise, *(abs(x[1] - y[1]) for x, y in zip(one.top, two.top))])
+                if one.token != two.token:
+                    exact += one.top == two.top
+                    differ.append((number, place, abs(one.logprob - two.logprob)))
+                    break
+        if differ:
+            number, place, need = differ[0]
+            bad = exact > 0 or max(need for *_, need in differ) > 4 * noise
+            self.add("temperature 0 twice", "failure" if bad else "ok", f"{len(differ)} of {len(first)} texts differ "
+                     f"(first at position {place}, margin {need:.2g}, noise of lists {noise:.2g}): "
+                     + ("not float noise" if bad else "float noise"), number)
+        elif first and again:
+            self.add("temperature 0 twice", "ok", f"the same texts; noise of lists {noise:.2g}")
+
+    def counts(self) -> None:
+        """max_tokens, usage and stop strings."""
+        wrong = [(number, len(text.steps), text.counted) for number, text in self.texts.items()
+                 if text.counted is not None and len(text.steps) != text.counted
+                 and not (text.finish == "stop" and abs(len(text.steps) - text.counted) <= 1)]
+        if wrong:
+            number, seen, said = wrong[0]
+            self.add("usage", "failure", f"counts are wrong in {len(wrong)} of {len(self.texts)} answers (first: "
+                     f"{said} stated, {seen} listed)", wrong[0][0])
+        long = [number for number, text in self.texts.items()
+                if len(text.steps) > self.records[number].settings["max_tokens"]
+                or (text.finish == "length" and len(text.steps) != self.records[number].settings["max_tokens"])]
+        if long:
+            self.add("max_tokens", "failure", f"{len(long)} of {len(self.texts)} texts have another length than "
+                     "max_tokens", long[0])
+        elif self.texts:
+            self.add("max_tokens, usage", "ok", f"kept in {len(self.texts)} answers")
+        known = self.of("parameters", "known")
+        for number, text in self.of("parameters", "stop"):
+            stop = self.records[number].settings["stop"][0]
+            kept = text.text.endswith(stop) and stop not in text.text[:-len(stop)]
+            if known and (stop not in text.text or kept) and len(text.text) < len(known[0][1].text):
+                bad = text.finish != "stop"
+                self.add("stop", "failure" if bad else "ok", f"text ends {'with' if kept else 'before'} the string"
+                         + (f", but its finish reason is '{text.finish}'" if bad else ""), number)
+            else:
+                self.add("stop", "failure", f"the text does not end at the stop string {stop!r}", number)
+
+    def speculation(self) -> None:
+        for record in self.records:
+            if record.question == "speculation":
+                before, after = record.answer
+                grown = {name: value - (before or {}).get(name, 0.0) for name, value in (after or {}).items()}
+                accepted = sum(value for name, value in grown.items() if "accept" in name and "per_pos" not in name)
+                self.add("speculation", "ok", f"seen at work: {accepted:.0f} drafts accepted" if accepted
+                         else "not seen at work" if after else "not visible: /metrics has no counters of it")
+
+
+def _tokens(text: Text) -> list:
+    return [step.token for step in text.steps]
+
+
+def load(lines: list[str], name: str) -> tuple[str, Adapter, list[Record]]:
+    """Returns what --save wrote. Raises Error naming the line that cannot be read."""
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            raise Error(f"{name}, line {number}: no JSON; expected a file that --save wrote") from None
+    if not rows or not isinstance(rows[0], dict) or "draftproof_server" not in rows[0]:
+        raise Error(f"{name}, line 1: no head; expected a file that --save wrote")
+    try:
+        return rows[0]["draftproof_server"], Adapter(**rows[0]["adapter"]), [Record(**row) for row in rows[1:]]
+    except (TypeError, KeyError) as wrong:
+        raise Error(f"{name}: {wrong}; expected a file that --save wrote") from None

@@ -1,0 +1,103 @@
+"""Distributions that lists of logprobs make visible: what a server's own list says that it should draw from.
+
+p(x) = softmax over the kept set of l(x) / T. Filters behind top_k <= length of the list need differences of raw
+logprobs alone, so the unknown tail of the vocabulary does not matter."""
+
+import math
+from dataclasses import dataclass
+
+SLACK = 0.01  # logits: noise of a server's arithmetic between its list and its draw; a cut nearer than that is ambiguous
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One order in which servers apply parameters."""
+
+    temperature_first: bool = True
+    top_p_of_kept: bool = True  # mass of top_p: of the top_k tokens, else of the whole vocabulary
+    ignored: str = ""           # a parameter without effect
+    scaled: bool = False        # lists are logprobs after the temperature
+
+    def __str__(self) -> str:
+        order = "temperature first" if self.temperature_first else "temperature last"
+        return f"{order}, top_p over {'the top_k tokens' if self.top_p_of_kept else 'all tokens'}" + (
+            ", logprobs after the temperature" if self.scaled else "")
+
+
+READINGS = [Reading(first, kept) for first in (True, False) for kept in (True, False)]
+
+
+@dataclass
+class Visible:
+    """Kept tokens with probabilities, best first; `generous` holds those that noise at the cut could also keep."""
+
+    keys: list
+    values: list[float]  # l / T of the kept tokens
+    probs: list[float]
+    generous: set
+    ambiguous: bool
+    shell: float         # probability of tokens that a cut 3 % smaller drops
+    shell_keys: set
+    rest: float = 0.0    # probability of all tokens beyond the list
+
+
+def resolution(values: list[float]) -> float:
+    """Returns the largest decimal step that divides all values, 0 where there is none of 1e-6 or more."""
+    for digits in range(7):
+        scaled = [value * 10 ** digits for value in values]
+        if all(abs(value - round(value)) < 1e-6 * max(1.0, abs(value)) for value in scaled):
+            return 10.0 ** -digits
+    return 0.0
+
+
+def _kept(values: list[float], settings: dict, reading: Reading, slack: float, shrink: float = 1.0) -> int:
+    """Returns how many of the sorted raw logprobs are kept; slack > 0 keeps more, shrink < 1 cuts 3 % earlier."""
+    top_k, top_p, min_p, temperature = (settings[name] for name in ("top_k", "top_p", "min_p", "temperature"))
+    count = len(values)
+    if top_k > 0 and reading.ignored != "top_k":
+        count = min(count, top_k)
+        edge = values[count - 1] - slack
+        while slack > 0 and count < len(values) and values[count] >= edge:
+            count += 1
+        while slack < 0 and count > 1 and count < len(values) and values[count - 1] + slack <= values[count]:
+            count -= 1
+    scale = temperature if reading.temperature_first and reading.ignored != "temperature" else 1.0
+    if min_p > 0 and reading.ignored != "min_p":
+        cut = values[0] + scale * math.log(min_p) * shrink - slack
+        count = max(1, sum(1 for value in values[:count] if value >= cut))
+    if top_p < 1 and reading.ignored != "top_p":
+        weights = [math.exp(value / scale) if scale == 1.0 else math.exp((value - values[0]) / scale)
+                   for value in values]
+        bounded = reading.top_p_of_kept and top_k > 0 and reading.ignored != "top_k"
+        whole = sum(weights[:count]) if bounded else 1.0
+        mass, wanted, number = 0.0, min(1.0, top_p * shrink + 0.25 * slack), 0
+        while number < count and mass < wanted * whole:
+            mass, number = mass + weights[number], number + 1
+        count = max(1, number)
+    return count
+
+
+def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, step: float) -> Visible | None:
+    """Returns the distribution that a list states, None where the list is too short to show it."""
+    asked = settings["top_k"]
+    if len(top) < 2 or (asked > 0 and len(top) < asked):
+        return None
+    slack = max(SLACK, 2 * step)
+    values = [value * settings["temperature"] if reading.scaled else value for _, value in top]
+    count = _kept(values, settings, reading, 0.0)
+    wide, narrow = (_kept(values, settings, reading, side) for side in (slack, -slack))
+    temperature = 1.0 if reading.ignored == "temperature" else settings["temperature"]
+    scaled = [value / temperature for value in values[:count]]
+    rest = 0.0
+    if (asked <= 0 or reading.ignored == "top_k") and count == len(values):  # the tail is seen as one sum, at T = 1
+        if temperature != 1.0:
+            return None
+        rest = max(0.0, 1.0 - sum(math.exp(value) for value in values))
+    weights = [math.exp(value - scaled[0]) for value in scaled]
+    total = sum(weights) / (1.0 - rest) if rest < 1 else math.inf
+    probs = [weight / total for weight in weights]
+    inner = _kept(values, settings, reading, 0.0, 0.97)
+    if settings["top_p"] >= 1 and settings["min_p"] <= 0 and 1 < count == asked:
+        inner = count - 1
+    return Visible([key for key, _ in top[:count]], scaled, probs, {key for key, _ in top[:wide]}, wide != narrow,
+                   sum(probs[inner:]), {key for key, _ in top[inner:count]}, rest)

@@ -1,0 +1,122 @@
+"""A server audit finds planted faults, does not accuse sound servers, and says what is wrong with a URL."""
+
+import json
+
+import pytest
+from fake_server import Fake
+
+import draftproof
+from draftproof.server.__main__ import main
+from draftproof.server.draws import count_bound, ks
+from draftproof.server.visible import READINGS, resolution, visible
+
+# fault, question that is asked, start of the line that names it
+FAULTS = [
+    ("temperature + 3 %", "draws", "draws, min_p"), ("temperature ignored", "draws", "draws, "),
+    ("top_p too wide", "draws", "draws, top_p"), ("top_p ignored", "draws", "draws, top_p"),
+    ("top_k + 1", "draws", "draws, "), ("top_k - 1", "draws", "draws, "), ("top_k ignored", "draws", "draws, "),
+    ("filters lost", "draws", "draws, "), ("min_p ignored", "draws", "draws, min_p"),
+    ("accepts 1.5 p/q", "draws", "draws, "), ("logprobs of the next row", "draws", "draws, "),
+    ("one random number for two tokens", "draws", "draws, "), ("seed ignored", "seeds", "seed"),
+    ("seed of the process", "seeds", "no seed"), ("neighbouring seeds alike", "seeds", "neighbouring seeds"),
+    ("ties drawn", "greedy", "temperature 0 twice"), ("second best", "greedy", "temperature 0"),
+    ("stop ignored", "parameters", "stop"), ("finish reason", "parameters", "stop"),
+    ("usage + 1", "parameters", "usage"), ("max_tokens + 1", "parameters", "max_tokens"),
+]
+
+
+@pytest.fixture
+def serve():
+    running = []
+
+    def start(how: str = "") -> Fake:
+        running.append(Fake(how))
+        return running[-1]
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("how,question,name", FAULTS, ids=[how for how, _, _ in FAULTS])
+def test_a_planted_fault_is_found(serve, how, question, name):
+    tokens = 9600 if how == "top_p too wide" else 6000  # "top_p over all tokens" is a near reading
+    found = draftproof.audit_server(serve(how).url, only=(question,), tokens=tokens, connections=2)
+    assert found.exit_code == 1, str(found)
+    accused = [line for line in found.lines if line.verdict in ("biased", "failure")]
+    assert any(line.question.startswith(name) for line in accused), str(found)
+    assert all(line.curl.startswith("curl -s http://127.0.0.1:") for line in accused)
+    if "ignored" in how and question == "draws":
+        assert any(f"{how}".replace(" ignored", " is ignored") in line.words for line in accused), str(found)
+
+
+@pytest.mark.parametrize("how", ["", "noise", "rounded", "filters first", "top_p over all", "refuses min_p",
+                                 "logprobs after temperature"])
+def test_a_sound_server_is_not_accused(serve, how):
+    found = draftproof.audit_server(serve(how).url, tokens=6000, connections=2)
+    assert (found.verdict, found.exit_code) == ("consistent", 0), str(found)
+    assert "would have been found" in found.sentence
+    words = {line.question: line.words for line in found.lines}
+    if how == "filters first":
+        assert "temperature last" in words["reading"]
+    if how == "top_p over all":
+        assert "top_p over all" in words["reading"]
+    if how == "logprobs after temperature":
+        assert how.replace("after", "after the") in words["reading"]
+    if how == "refuses min_p":
+        assert words["min_p"].startswith("refused")
+
+
+def test_a_saved_run_is_judged_alike_and_holds_no_key(serve, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FAKE_KEY", "hidden")
+    server, saved = serve("needs a key"), tmp_path / "run.jsonl"
+    common = ["--only", "seeds,greedy", "--json"]
+    assert main([server.url, *common, "--key-env", "FAKE_KEY", "--save", str(saved)]) == 0
+    live, sent = json.loads(capsys.readouterr().out), server.sent
+    assert "hidden" not in saved.read_text()
+    assert main([str(saved), *common]) == 0
+    assert json.loads(capsys.readouterr().out) == live
+    assert server.sent == sent
+    saved.write_text("{}\n")
+    assert main([str(saved)]) == 2
+    assert "line 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how,words", [("redirects", "redirects to http://other.invalid/"), ("no model", "not a server"),
+                                       ("no logprobs", "no lists of logprobs"), ("needs a key", "--key-env")])
+def test_a_server_that_cannot_be_audited_gives_one_line(serve, how, words, capsys):
+    assert main([serve(how).url]) == 2
+    err = capsys.readouterr().err
+    assert words in err.splitlines()[-1] and "Traceback" not in err
+
+
+def test_a_url_that_cannot_be_used_is_refused(capsys):
+    assert main(["http://127.0.0.1:9"]) == 2
+    assert main(["ftp://host"]) == 2
+    assert main(["http://user:word@host"]) == 2
+    assert main(["http://127.0.0.1:9", "--key-env", "NO_SUCH_VARIABLE"]) == 2
+    assert main(["http://127.0.0.1:9", "--only", "drawz"]) == 2
+    assert "drawz" in capsys.readouterr().err
+
+
+def test_few_tokens_are_inconclusive(serve):
+    found = draftproof.audit_server(serve().url, only=("draws",), tokens=100, length=8)
+    assert (found.verdict, found.exit_code) == ("inconclusive", 4)
+
+
+def test_lists_show_their_distribution_and_their_resolution():
+    top = [(0, -0.5), (1, -1.5), (2, -2.5), (3, -2.75), (4, -9.0)]
+    seen = visible(top, {"temperature": 2.0, "top_k": 4, "top_p": 1.0, "min_p": 0.35}, READINGS[0], 0.0)
+    assert seen.keys == [0, 1, 2]  # 2 ln 0.35 = -2.0996
+    assert seen.probs == pytest.approx([0.506480, 0.307196, 0.186324], abs=1e-6)
+    last = visible(top, {"temperature": 2.0, "top_k": 4, "top_p": 1.0, "min_p": 0.35}, READINGS[2], 0.0)
+    assert last.keys == [0, 1]  # ln 0.35 = -1.0498
+    near = visible(top, {"temperature": 1.0, "top_k": 2, "top_p": 1.0, "min_p": 0.0}, READINGS[0], 0.5)
+    assert near.ambiguous and near.generous == {0, 1, 2}  # noise of 1.0
+    assert resolution([-0.25, -1.5]) == 0.01 and resolution([-0.123456789]) == 0.0
+
+
+def test_bounds_hold_against_numbers_by_hand():
+    assert count_bound(0, 20) == pytest.approx(2.061e-9, rel=1e-3)  # exp(-20)
+    assert count_bound(10, 10) == 1.0
+    assert ks([(i + 0.5) / 100 for i in range(100)]) == 1.0 and ks([0.5] * 100) < 1e-20
