@@ -67,6 +67,13 @@ Mixer mamba_of(const ConfigKeys& config) {
 
 Mixer mixer_named(const std::string& word, const ConfigKeys& config) {
   if (word == "attention" && config.text("model_type") == "recurrent_gemma") return Mixer::sliding;
+  // Today's transformers says linear_attention of every mixer with a state; the other keys say which. Zamba's blocks
+  // share weights.
+  if (const std::string type = config.text("model_type");
+      word == "linear_attention" && config.find("linear_num_value_heads") == nullptr && !type.starts_with("zamba")) {
+    if (type.starts_with("minimax")) return Mixer::lightning;
+    if (config.find(keys::kMambaState) != nullptr) return mamba_of(config);
+  }
   for (const auto& [known, mixer] : kWords)
     if (word == known) return mixer == Mixer::mamba ? mamba_of(config) : mixer;
   std::string words;
