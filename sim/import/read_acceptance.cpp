@@ -75,7 +75,7 @@ std::optional<Format> format_of(std::string_view text) {
   const std::string_view body = body_of(text);
   if (body.empty()) return std::nullopt;
   constexpr Format kVllm{[](std::string_view t, const std::string& name, const ImportOptions& options) {
-    return read_vllm_log(t, name, options.plain);
+    return read_vllm_log(t, name, options.plain, options.drafts);
   }};
   constexpr Format kSglang{[](std::string_view t, const std::string& name, const ImportOptions& options) {
     return read_sglang_log(t, name, options.plain);

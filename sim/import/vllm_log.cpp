@@ -66,7 +66,8 @@ std::vector<ThroughputWindow> throughput_of(std::string_view line, const std::st
 
 class VllmReader {
  public:
-  VllmReader(std::string_view text, const std::string& name) : lines_(text, name), name_(name) {}
+  VllmReader(std::string_view text, const std::string& name, std::int32_t drafts)
+      : lines_(text, name), name_(name), draft_len_hint_(drafts) {}
 
   AcceptanceData read(bool plain) {
     while (lines_.next()) {
@@ -265,11 +266,13 @@ class VllmReader {
       windows_.push_back(summary_window());
     if (windows_.empty() && plain && without_length_ == 0 && !data_.throughput.empty()) return;
     if (windows_.empty())
-      throw input_error(name_, without_length_ > 0
-                                   ? "has acceptance rates of drafted tokens only, and does not say how many tokens a "
-                                     "draft has; expected a log with Mean acceptance length, or with num_spec_tokens=K"
-                                   : "has no line of speculative-decoding metrics; expected vLLM's "
-                                     "\"SpecDecoding metrics: ...\"");
+      throw input_error(name_,
+                        without_length_ > 0
+                            ? "has acceptance rates of drafted tokens only, and does not say how many tokens a "
+                              "draft has; expected a log with Mean acceptance length or num_spec_tokens=K, or -k K, "
+                              "of predict --metrics-drafts K"
+                            : "has no line of speculative-decoding metrics; expected vLLM's "
+                              "\"SpecDecoding metrics: ...\"");
     merge_windows(windows_, name_, data_);
     if (data_.draft_len == 0)
       data_.draft_len = static_cast<std::int32_t>(draft_len_hint_ > 0 ? draft_len_hint_ : draft_len_seen_);
@@ -381,8 +384,8 @@ bool is_vllm_log(std::string_view text) {
   return false;
 }
 
-AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain) {
-  return VllmReader(text, name).read(plain);
+AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain, std::int32_t drafts) {
+  return VllmReader(text, name, drafts).read(plain);
 }
 
 }  // namespace draftproof

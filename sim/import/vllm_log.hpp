@@ -16,6 +16,7 @@
 // throughput beside them how many steps had no draft.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,8 @@ bool is_vllm_log(std::string_view text);
 // Errors (input) naming the line: a field that is no number, a rate outside [0, 1] or above the one before it, rates
 // that contradict the acceptance length of their line; and where no line says enough, unless `plain` and one has a
 // throughput: its data has no window. A last line without its end that is malformed is left out.
-AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain = false);
+// K is `drafts` where no line says it; 0: not known.
+AcceptanceData read_vllm_log(std::string_view text, const std::string& name, bool plain = false,
+                             std::int32_t drafts = 0);
 
 }  // namespace draftproof

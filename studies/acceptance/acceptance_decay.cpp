@@ -63,7 +63,7 @@ std::vector<Source> open_file(const std::string& source, const AcceptanceDecaySe
       return sources;
     }
   }
-  AcceptanceData data = read_acceptance(path, {settings.name, settings.rates});
+  AcceptanceData data = read_acceptance(path, {settings.name, settings.rates, false, settings.drafts});
   return {{source, data.format, AcceptanceEstimate::of_data(data, drafts), data}};
 }
 

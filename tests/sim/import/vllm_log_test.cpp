@@ -175,6 +175,7 @@ TEST_CASE("lines without positions give the acceptance length, those without a l
   const AcceptanceData with_config = log_of("config: SpeculativeConfig(method='eagle', num_spec_tokens=4)\n" + early);
   CHECK(with_config.acceptance_length == Approx(3.0));
   CHECK(with_config.draft_len == 4);
+  CHECK(parse_acceptance(early, "file", {"", "", false, 4}).acceptance_length == Approx(3.0));
 }
 
 TEST_CASE("counters of early versions count drafts behind a rejected one, so that emitted tokens are used") {

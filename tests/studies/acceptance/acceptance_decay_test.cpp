@@ -104,6 +104,11 @@ TEST_CASE("rates that are bounds, and a K that nothing says, advise nothing behi
   AcceptanceDecaySettings known = settings_of({answer});
   known.drafts = 16;
   CHECK(snapshot_of(known).curves.front().running_k == 16);
+  // Half of the drafted tokens accepted, 16 a draft.
+  known.sources = {folder.path() + "/early.log"};
+  write_whole_file(known.sources[0],
+                   "SpecDecoding metrics: Draft acceptance rate: 50.0%, Accepted: 64 tokens, Drafted: 128 tokens\n");
+  CHECK(snapshot_of(known).curves.front().acceptance_length == Approx(9.0));
 }
 
 TEST_CASE("rates of 0 and 1 have the one-sided intervals of the closed form") {
