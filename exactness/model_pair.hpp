@@ -44,7 +44,7 @@ enum class DraftTokens : std::uint8_t {
   half,  // half_vocabulary()
 };
 
-// Of every two tokens of the target one, the second and the first in turn: 1, 2, 5, 6, 9, ... Ids are neither those of
+// One of every two tokens of the target, the second and the first in turn: 1, 2, 5, 6, 9, ... Ids are neither those of
 // the draft vocabulary nor at a fixed distance from them. vocab_size >= 2.
 inline DraftVocabulary half_vocabulary(std::int32_t vocab_size) {
   std::vector<Token> ids;

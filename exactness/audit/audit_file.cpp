@@ -242,8 +242,8 @@ class EmissionReader {
   std::vector<std::size_t> kept_;
 };
 
-// What the file says of the tokens beside them (log-probabilities, kept masses and counts, accepted drafts), where it
-// does: numbers that are not those of the rows are the engine's fault. Their steps are audited all the same.
+// Checks the file's numbers on its tokens (log-probabilities, kept masses and counts, accepted drafts), where it
+// has any: numbers that are not those of the rows are the engine's fault. Their steps are audited all the same.
 void check_numbers(const SafetensorsFile& outputs, StepSample& sample, int threads) {
   constexpr std::array kNumbers = {"accepted", "logprob", "raw_logprob", "kept_mass", "kept_count"};
   if (sample.malformed.count > 0 ||

@@ -58,7 +58,7 @@ class GpuTensors {
     memory_->copy_in(array, values.data(), values.size() * sizeof(T));
     return array;
   }
-  // What an array holds, once all work is done.
+  // Contents of an array, once all work is done.
   template <class T>
   std::vector<T> values(const T* array, std::int64_t count) const {
     std::vector<T> out(static_cast<std::size_t>(count));

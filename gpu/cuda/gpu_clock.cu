@@ -23,7 +23,7 @@ class Stream {
   cudaStream_t stream_{};
 };
 
-// What `run` launches, recorded once to be started as a whole.
+// The launches of `run`, recorded once to be started as a whole.
 class Graph {
  public:
   Graph(cudaStream_t stream, const std::function<void(void* stream)>& run) {

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kTextMax = std::size_t{64} << 20;  // address space; of what is written alone there are pages
 
-// What parent and child share: memory without a file descriptor, since the code under test may write to every one, or
+// Shared by parent and child: memory without a file descriptor, since the code under test may write to every one, or
 // close them. The child publishes one result and waits until it is taken, so that a byte that is too many in the pipe,
 // which only wakes the parent, was written in the item under way.
 struct Exchange {
@@ -147,7 +147,7 @@ class Child {
     }
   }
 
-  // Of a child that has.
+  // Precondition: the child has ended.
   std::string how_it_ended() const {
     if (WIFSIGNALED(status_))
       return "it was ended by signal " + std::to_string(WTERMSIG(status_)) + " (" + strsignal(WTERMSIG(status_)) + ")";

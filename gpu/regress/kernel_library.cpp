@@ -15,7 +15,7 @@
 namespace draftproof::regress {
 namespace {
 
-// Of elements that the library must leave as they are.
+// Fills elements that the library must leave as they are.
 constexpr float kUntouched = -7.0f;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What regression cases ask of somebody else's kernels: the inputs of a case as the calls of draftproof_kernels.h take
+// Regression cases for somebody else's kernels: the inputs of a case as the calls of draftproof_kernels.h take
 // them, on the host. Rows of 16 bits become f32, which is exact; padding becomes NaN; what a case refuses is left out.
 #pragma once
 

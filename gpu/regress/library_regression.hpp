@@ -24,7 +24,7 @@ struct LibraryCase {
 // rows of `sample`.
 std::vector<LibraryCase> library_cases(const std::vector<std::string>& calls, const std::string& parts);
 
-// What the library says of itself, found out in a child process. Errors as of KernelLibrary; (input): loading it, or
+// The library's description of itself, found out in a child process. Errors as of KernelLibrary; (input): loading it, or
 // describe(), crashes or does not end within `seconds_max`.
 struct LibraryProbe {
   LibraryDescription description;
@@ -32,7 +32,7 @@ struct LibraryProbe {
 };
 LibraryProbe probe_library(const std::string& file, double seconds_max);
 
-// What is wrong with the outputs of one case; `finding` is empty where nothing is.
+// The fault in the outputs of one case; `finding` is empty where there is none.
 struct LibraryJudgement {
   std::string finding = {};
   std::optional<Difference> difference = {};

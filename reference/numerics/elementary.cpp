@@ -243,7 +243,7 @@ Bounded log_quickly(double x) {
   return {{sum.high, low}, 0x1p-66};
 }
 
-// What a logarithm is where it is no finite number; 1 where it is one.
+// log(x) where it is no finite number, else 1.
 double log_special(double x) {
   if (std::isnan(x) || x == kInfinity) return x;
   return x < 0.0 ? kNaN : x == 0.0 ? -kInfinity : 1.0;
@@ -365,7 +365,7 @@ struct SinCosOfAngle {
   DoubleDouble sine, cosine;
 };
 
-// Of an angle up to pi/4 or hardly more.
+// Sine and cosine of an angle up to about pi/4.
 SinCosOfAngle sin_cos_of(DoubleDouble angle) {
   constexpr std::size_t kTerms = 14;
   // 1 / (n (n + 1)).

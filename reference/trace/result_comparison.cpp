@@ -55,7 +55,7 @@ class TheirResult {
 
   const std::vector<std::string>& compared() const { return compared_; }
 
-  // Of requests in order, each once.
+  // The difference of the next request, each once in order.
   std::optional<ResultDifference> next() {
     const std::size_t b = request_++;
     const auto drafts = static_cast<std::size_t>(ours_.draft_len[b]);

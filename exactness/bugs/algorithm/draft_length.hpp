@@ -10,7 +10,7 @@
 
 namespace draftproof {
 
-// By which probability, against p_min, a chain ends, and where.
+// The probability that is compared with p_min, and where the chain ends.
 enum class ChainEnd : std::uint8_t {
   before_the_draw,   // at a row whose largest q is below p_min
   before_the_token,  // the drawn token's q is below p_min: it is dropped, and all behind it

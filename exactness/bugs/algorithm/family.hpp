@@ -1,4 +1,4 @@
-// What the bugs of algorithms share: one step of chain drafting and verification whose distributions may be others than
+// Shared by the bugs of algorithms: one step of chain drafting and verification whose distributions may be others than
 // they should.
 #pragma once
 

@@ -35,7 +35,7 @@ Finding find_drawn_candidates(bool faulty) {
   return find_wrong_distribution(kTwoLevels, proof_steps::tree_step(draw, proof_steps::top_down(proof_steps::rrs)));
 }
 
-// Of two draws the one of the higher q, judged as one draw.
+// Draws two tokens and judges the one of the higher q as a single draw.
 LargeSampler better_of_two(const FixedRowsPointer& rows) {
   return {rows->target.masses(), [rows](std::uint64_t draw) {
             const std::uint64_t seed = derive_seed(0, draw);

@@ -1,4 +1,4 @@
-// What the bugs of structured output share: steps whose rows are masked by the toy grammar, rightly or not.
+// Shared by the bugs of structured output: steps whose rows are masked by the toy grammar, rightly or not.
 #pragma once
 
 #include <functional>

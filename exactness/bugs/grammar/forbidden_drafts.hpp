@@ -9,7 +9,7 @@
 namespace draftproof {
 
 enum class ForbiddenDrafts : std::uint8_t { judged, cut };
-// What a draft from a bare row counts as: drawn from its q, or certain.
+// A draft from a bare row counts as: drawn from its q, or certain.
 enum class TakenFor : std::uint8_t { drawn, certain };
 
 // E: two drafts from bare rows under the toy grammar.
