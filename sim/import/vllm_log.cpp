@@ -189,7 +189,7 @@ class VllmReader {
         ++without_length_;
         return;
       }
-      const std::int64_t drafts = *drafted / draft_len_hint_;
+      const std::int64_t drafts = (*drafted + draft_len_hint_ - 1) / draft_len_hint_;  // the last may be short
       if (drafts == 0) return;
       AcceptanceWindow window{
           where, Steps(drafts), {}, 1.0 + static_cast<double>(*accepted) / static_cast<double>(drafts)};

@@ -176,6 +176,11 @@ TEST_CASE("lines without positions give the acceptance length, those without a l
   CHECK(with_config.acceptance_length == Approx(3.0));
   CHECK(with_config.draft_len == 4);
   CHECK(parse_acceptance(early, "file", {"", "", false, 4}).acceptance_length == Approx(3.0));
+  // Before it, counters; of 66 tokens a draft is shorter.
+  CHECK(parse_acceptance("Speculative metrics: Draft acceptance rate: 1.000, Number of accepted tokens: 66, Number of "
+                         "draft tokens: 66, \n",
+                         "file", {"", "", false, 4})
+            .acceptance_length == Approx(1.0 + 66.0 / 17));
 }
 
 TEST_CASE("counters of early versions count drafts behind a rejected one, so that emitted tokens are used") {
