@@ -24,7 +24,7 @@ struct LibraryCase {
 // rows of `sample`.
 std::vector<LibraryCase> library_cases(const std::vector<std::string>& calls, const std::string& parts);
 
-// The library's description of itself, found out in a child process. Errors as of KernelLibrary; (input): loading it, or
+// The library's own description, found out in a child process. Errors as of KernelLibrary; (input): loading it, or
 // describe(), crashes or does not end within `seconds_max`.
 struct LibraryProbe {
   LibraryDescription description;
