@@ -363,7 +363,8 @@ std::vector<Block> read_blocks(const ConfigKeys& config) {
     if (is_twofold(config)) {
       block.mixer_parameters *= 2.0;
       block.ffn_parameters += 2.0 * matrices_of(config) * width * dense_width(config, blocks.size() - 1, width);
-      for (CacheLayers& cache : block.cache) cache.layers *= 2.0;
+      const std::vector<CacheLayers> first = block.cache;
+      block.cache.insert(block.cache.end(), first.begin(), first.end());
     }
   }
   return blocks;
