@@ -38,7 +38,7 @@ bool is_to_be_recorded(const std::string& path) {
 
 void record(const std::string& path, const struct stat& status, const std::string& sha256) {
   const std::lock_guard lock(inputs_read().mutex);
-  if (inputs_read().record) inputs_read().recorded.try_emplace(path, status, sha256);
+  if (inputs_read().record) inputs_read().recorded.insert({path, RecordedInput{status, sha256}});
 }
 
 bool same_version_of(const struct stat& a, const struct stat& b) {
