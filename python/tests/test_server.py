@@ -82,8 +82,9 @@ def test_a_saved_run_is_judged_alike_and_holds_no_key(serve, tmp_path, capsys, m
     assert "line 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("how,words", [("redirects", "redirects to http://other.invalid/"), ("no model", "not a server"),
-                                       ("no logprobs", "no lists of logprobs"), ("needs a key", "--key-env")])
+@pytest.mark.parametrize("how,words", [
+    ("redirects", "redirects to http://other.invalid/"), ("no model", "not a server"),
+    ("no logprobs", "no lists of logprobs"), ("needs a key", "--key-env")])
 def test_a_server_that_cannot_be_audited_gives_one_line(serve, how, words, capsys):
     assert main([serve(how).url]) == 2
     err = capsys.readouterr().err

@@ -69,9 +69,9 @@ class Adapter:
         places = listed.get("content")
         if places is None:
             rows = listed.get("top_logprobs") or [None] * len(listed.get("tokens") or [])
+            drawn = zip(listed.get("tokens") or [], listed.get("token_logprobs") or [], rows)
             places = [{"token": token, "logprob": value, "top_logprobs":
-                       [{"token": key, "logprob": l} for key, l in (row or {}).items()]}
-                      for token, value, row in zip(listed.get("tokens") or [], listed.get("token_logprobs") or [], rows)]
+                       [{"token": key, "logprob": l} for key, l in (row or {}).items()]} for token, value, row in drawn]
         return Text(_places(places, self.logprobs), choice.get("text") or "", choice.get("finish_reason") or "",
                     (answer.get("usage") or {}).get("completion_tokens"))
 

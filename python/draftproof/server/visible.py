@@ -6,7 +6,7 @@ logprobs alone, so the unknown tail of the vocabulary does not matter."""
 import math
 from dataclasses import dataclass
 
-SLACK = 0.01  # logits: noise of a server's arithmetic between its list and its draw; a cut nearer than that is ambiguous
+SLACK = 0.01  # logits: noise of a server's arithmetic between list and draw; a cut nearer than that is ambiguous
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,12 @@ class Wire:
     def post_all(self, records: list[Record]) -> list[Record]:
         """Sends records over all connections until the time is spent. Returns those answered, in their order."""
         def one(record: Record) -> Record | None:
-            return self.post(record) if self.left_s() > 0 else None
+            try:
+                return self.post(record) if self.left_s() > 0 else None
+            except Error:
+                if self.left_s() > 0:
+                    raise
+                return None  # the time was spent while it waited
         with ThreadPoolExecutor(self.connections) as pool:
             jobs = [pool.submit(one, record) for record in records]
             try:
