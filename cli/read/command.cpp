@@ -34,6 +34,7 @@ struct Content {
   const std::string& text() const { return log.text; }
   bool has(std::string_view words) const { return text().find(words) != std::string::npos; }
   bool has_key(const char* key) const { return json.is_object() && json.contains(key); }
+  bool has_text(const char* key) const { return has_key(key) && json[key].is_string(); }
 };
 
 std::string count_of(double count) {
@@ -68,7 +69,9 @@ SeenFile see_weights(const Content& content) {
 }
 
 SeenFile see_config(const Content& content) {
-  const ModelShape shape = find_model(content.path);
+  // A folder, or a file with what a quantiser wrote beside it; any other text is the description itself.
+  const bool is_named = content.is_folder || fs::path(content.path).extension() == ".json";
+  const ModelShape shape = is_named ? find_model(content.path) : model_from_config_json(content.text(), content.path);
   SeenFile seen{"", "model's config.json", {printable_line(shape.name)}, {}, {}};
   seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
                number("%g layers of a mixer and a feed-forward", shape.layers)};
@@ -192,7 +195,7 @@ const std::vector<Kind>& kinds() {
       {is_config_folder, see_config},
       {[](const Content& c) { return is_gguf(c) || (c.is_folder && has_file(c, "config.json")); }, see_weights},
       {is_safetensors, see_safetensors},
-      {[](const Content& c) { return c.has_key("version") && c.has_key("command"); }, see_own},
+      {[](const Content& c) { return c.has_text("version") && c.has_text("command"); }, see_own},
       {is_config, see_config},
       {is_trace, see_arrivals},
       {is_schema, see_schema},

@@ -247,9 +247,8 @@ std::vector<BlockKind> read_layer_kinds(const ConfigKeys& config) {
                                                                                : config.required(keys::kLayers));
   if (layers > kLayersMost) config.fail("num_hidden_layers is " + std::to_string(layers) + "; expected at most 2,000");
   // RecurrentGemma's list is repeated; a layer more is a drafter's.
-  if (config.find("block_types") != nullptr && !types.empty())
-    for (std::size_t i = types.size(); i < layers; ++i)
-      types.push_back(types[i % config.texts(Names{"block_types"}).size()]);
+  if (const std::size_t listed = types.size(); config.find("block_types") != nullptr && listed > 0)
+    for (std::size_t i = listed; i < layers; ++i) types.push_back(types[i % listed]);
   if (!types.empty() && types.size() < layers)
     config.fail("it has " + std::to_string(types.size()) + " types of layers; expected one for each of " +
                 std::to_string(layers));

@@ -167,7 +167,7 @@ ModelShape shape_of(const Json& json, const Json& beside, const std::string& whe
   const std::vector<Block> blocks = read_blocks(config);
   const Experts experts = read_experts(config);
   for (const Block& block : blocks) add_block(block, experts, shape);
-  shape.heads = config.of_layer(keys::kHeads, 0, 1.0);
+  shape.heads = std::max(1.0, config.of_layer(keys::kHeads, 0, 1.0));
   shape.kv_heads = std::min(shape.heads, config.of_layer(keys::kKvHeads, 0, shape.heads));
   shape.head_dim = config.of_layer(keys::kHeadDim, 0, shape.width / shape.heads);
   shape.vocab = config.required(keys::kVocab);

@@ -222,6 +222,25 @@ bool matches_star(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
+// States of a regular expression's automaton, at most about so many: each "{from,to}" repeats what stands before it,
+// repetitions in it included. std::regex goes down the stack once for each.
+constexpr double kStatesMost = 4000.0;
+double states_of(std::string_view expression) {
+  auto states = static_cast<double>(expression.size());
+  double count = 0.0;
+  bool in_braces = false;
+  for (const char c : expression) {
+    if (c == '{' || c == ',' || c == '}') {
+      if (in_braces) states *= std::max(1.0, count);
+      in_braces = c == '{' || (c == ',' && in_braces);
+      count = 0.0;
+    } else if (c >= '0' && c <= '9') {
+      count = 10.0 * count + (c - '0');
+    }
+  }
+  return states;
+}
+
 // What is said of one module where its words are as in `q`.
 std::optional<WeightFormat> format_of(const Json& q) {
   if (const auto scheme = scheme_of(q)) return scheme;
@@ -273,9 +292,17 @@ void Quantization::add(const std::string& modules, const WeightFormat& format, c
     throw input_error(where, "a pattern of modules has " + std::to_string(text.size()) +
                                  " characters; expected at most " + std::to_string(kPatternMost));
   if (text.starts_with("re:")) {
+    auto flags = std::regex::ECMAScript | std::regex::nosubs;
+#ifdef __GLIBCXX__
+    flags |= std::regex_constants::__polynomial;  // no pattern takes exponential time
+#endif
+    if (states_of(text) > kStatesMost)
+      throw input_error(where, "the pattern of modules " + in_quotes(text) +
+                                   " repeats too much; expected repetitions "
+                                   "whose product with its length is at most 4,000");
     try {
       patterns_.push_back(
-          {[expression = std::regex(text.substr(3))](const std::string& module) {
+          {[expression = std::regex(text.substr(3), flags)](const std::string& module) {
              // What families put before "layers."
              for (const char* const before :
                   {"", "model.", "model.language_model.", "language_model.model.", "backbone."})
@@ -345,9 +372,13 @@ void Quantization::read(const Json& q, const std::string& where) {
         add(modules, format_of(said).value_or(plain_), where);
       }
   if (const Json* const dynamic = find(q, {"dynamic"}); dynamic != nullptr && dynamic->is_object())  // GPTQModel
-    for (const auto& [modules, said] : dynamic->items())
-      if (modules.size() > 2 && modules[1] == ':')
-        add("re:" + modules.substr(2), modules[0] == '-' ? plain_ : format_of(said).value_or(plain_), where);
+    for (const auto& [modules, said] : dynamic->items()) {
+      Json whole = q;  // what it does not say is as in all others
+      if (said.is_object()) whole.update(said);
+      const bool has_sign = modules.starts_with("+:") || modules.starts_with("-:");
+      add("re:" + modules.substr(has_sign ? 2 : 0),
+          modules.starts_with('-') ? plain_ : format_of(whole).value_or(plain_), where);
+    }
   for (const auto& [key, value] : q.items())  // ascend: "model.layers.0.self_attn.q_proj.weight": "W8A8"
     if (value.is_string() && key.find("layers.") != std::string::npos)
       add(key, format_in(value.get<std::string>()).value_or(plain_), where);

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "engine/metrics/acceptance.hpp"
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {
 namespace {
 
+constexpr std::int64_t kWindowStepsMost = 1'000'000'000'000;  // of a window
 constexpr std::size_t kWindowsForErrors = 5;
 constexpr double kBoundsMatter = 0.005;  // narrower ones are rounding, or a last draft that was cut
 
@@ -230,12 +232,20 @@ void merge_windows(const std::vector<AcceptanceWindow>& windows, const std::stri
     data.notes.push_back(note.str());
   }
   data.windows = std::ssize(used);
+  for (const AcceptanceWindow& window : used)
+    if (window.acceptance_length && !(*window.acceptance_length >= 1.0))
+      throw input_error(window.where, "the acceptance length is " + number("%g", *window.acceptance_length) +
+                                          "; expected at least 1, since the bonus token counts");
 
   const std::vector<Steps> steps = sizes_of<Steps>(used);
   const std::vector<Weight> weights = sizes_of<Weight>(used);
   if (steps.size() == used.size()) {
     std::int64_t sum = 0;
-    for (const Steps& s : steps) sum += s.count;
+    for (const Steps& s : steps) {
+      if (s.count < 0 || s.count > kWindowStepsMost)
+        throw input_error(where, "has " + std::to_string(s.count) + " steps; expected a count up to 1e12");
+      sum += s.count;
+    }
     if (sum == 0) throw input_error(where, "no step had a draft; expected counters of a server that speculates");
     data.drafts = sum;
     merge(used, steps, data);

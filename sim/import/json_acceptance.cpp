@@ -31,9 +31,11 @@ std::vector<double> numbers_of(const Json& object, const char* key, const std::s
   return numbers;
 }
 
-std::optional<std::int64_t> count_of(const Json& object, const char* key) {
+std::optional<std::int64_t> count_of(const Json& object, const char* key, const std::string& name) {
   const Json* const found = json_field(object, key);
   if (found == nullptr || !found->is_number_integer()) return std::nullopt;
+  if (*found < -kStepsMax || *found > kStepsMax)
+    throw input_error(name, std::string(key) + " is " + found->dump() + "; expected a count up to 1e12");
   return found->get<std::int64_t>();
 }
 
@@ -55,14 +57,14 @@ AcceptanceData of_project(const Json& document, const std::string& name) {
   const Json& by_position = document["acceptance_by_position"];
   AcceptanceWindow window;
   window.where = name;
-  window.size = counted(count_of(document, "steps"));
+  window.size = counted(count_of(document, "steps", name));
   window.survival = numbers_of(by_position, "unconditional", name);
   require_survival(window.survival, name + ", acceptance_by_position.unconditional", 1e-9);
   if (window.survival.empty())
     throw input_error(name, "acceptance_by_position.unconditional is empty; expected the result of a run that drafted");
   merge_windows({window}, name, data);
-  data.draft_tokens = count_of(document, "draft_tokens");
-  data.accepted_tokens = count_of(document, "accepted");
+  data.draft_tokens = count_of(document, "draft_tokens", name);
+  data.accepted_tokens = count_of(document, "accepted", name);
   const std::vector<double> errors = numbers_of(by_position, "unconditional_standard_error", name);
   if (errors.size() == data.survival.size()) data.survival_error = errors;
   data.notes.push_back("The rates are over all steps, those without a draft included.");
@@ -98,11 +100,11 @@ void add_histogram(const Json& of, const char* key, const std::string& name, Jso
     accepted += length * count;
   }
   for (const char* total : {"num_accepted_draft_tokens", "total_accepted_draft_tokens", "spec_num_correct_drafts"})
-    if (const auto said = count_of(of, total); said && *said != accepted)
+    if (const auto said = count_of(of, total, name); said && *said != accepted)
       throw input_error(name, std::string(key) + " has " + std::to_string(accepted) + " accepted drafts, and " + total +
                                   " is " + std::to_string(*said) + "; expected the same");
-  std::int64_t known = count_of(of, "num_spec_tokens").value_or(0);
-  if (const auto proposed = count_of(of, "spec_num_proposed_drafts"); proposed && drafts > 0)
+  std::int64_t known = count_of(of, "num_spec_tokens", name).value_or(0);
+  if (const auto proposed = count_of(of, "spec_num_proposed_drafts", name); proposed && drafts > 0)
     known = std::max(known, (*proposed + drafts - 1) / drafts);
   runs.longest = std::max({runs.longest, static_cast<std::size_t>(longest),
                            static_cast<std::size_t>(std::clamp<std::int64_t>(known, 0, kAcceptanceDepthMax))});
@@ -117,12 +119,13 @@ void add_histogram(const Json& of, const char* key, const std::string& name, Jso
 }
 
 // The count under the first of `keys` that an object, its usage or its stats has.
-std::optional<std::int64_t> answer_count(const Json& answer, std::span<const char* const> keys) {
+std::optional<std::int64_t> answer_count(const Json& answer, std::span<const char* const> keys,
+                                         const std::string& name) {
   for (const char* part : {"", "usage", "stats"}) {
     const Json* const of = *part == '\0' ? &answer : json_field(answer, part);
     if (of == nullptr) continue;
     for (const char* key : keys)
-      if (const auto count = count_of(*of, key)) return count;
+      if (const auto count = count_of(*of, key, name)) return count;
   }
   return std::nullopt;
 }
@@ -136,13 +139,13 @@ bool add_tokens(const Json& answer, const Place& place, JsonAcceptance& all) {
   static constexpr const char* kDrafted[] = {"draft_n", "total_draft_tokens_count", "totalDraftTokensCount"};
   static constexpr const char* kTokens[] = {"predicted_n", "completion_tokens", "predicted_tokens_count",
                                             "predictedTokensCount"};
-  const auto accepted = answer_count(answer, kAccepted);
-  const auto drafted = answer_count(answer, kDrafted);
-  const auto tokens = answer_count(answer, kTokens);
+  const auto accepted = answer_count(answer, kAccepted, name);
+  const auto drafted = answer_count(answer, kDrafted, name);
+  const auto tokens = answer_count(answer, kTokens, name);
   static constexpr const char* kRounds[] = {"draft_rounds"};  // mlx-vlm's: steps with a draft
-  const auto rounds = answer_count(answer, kRounds);
+  const auto rounds = answer_count(answer, kRounds, name);
   if (!accepted || !drafted || !tokens) return false;
-  const bool timings = count_of(answer, kTokens[0]).has_value();
+  const bool timings = count_of(answer, kTokens[0], name).has_value();
   if (*accepted < 0 || *accepted > *drafted || *tokens > kStepsMax || *accepted >= std::max<std::int64_t>(*tokens, 1))
     throw input_error(name, std::string(timings ? kAccepted[0] : kAccepted[1]) + " is " + std::to_string(*accepted) +
                                 "; expected at most the drafts, " + std::to_string(*drafted) +
@@ -163,10 +166,11 @@ bool add_tokens(const Json& answer, const Place& place, JsonAcceptance& all) {
 
 // Of one request of TensorRT-LLM's: a decoding step an iteration from the first token to the last.
 AcceptanceWindow of_iterations(const Json& request, const std::string& name) {
-  const std::int64_t steps = count_of(request, "last_iter").value() - count_of(request, "first_iter").value();
+  const std::int64_t steps =
+      count_of(request, "last_iter", name).value() - count_of(request, "first_iter", name).value();
   const Json& speculation = request.at("speculative_decoding");
-  const std::int64_t accepted = count_of(speculation, "total_accepted_draft_tokens").value_or(-1);
-  if (accepted < 0 || accepted > count_of(speculation, "total_draft_tokens").value_or(kStepsMax))
+  const std::int64_t accepted = count_of(speculation, "total_accepted_draft_tokens", name).value_or(-1);
+  if (accepted < 0 || accepted > count_of(speculation, "total_draft_tokens", name).value_or(kStepsMax))
     throw input_error(name, "total_accepted_draft_tokens is no count up to total_draft_tokens; expected one");
   if (steps < 1 && accepted > 0)
     throw input_error(name, "last_iter is not after first_iter; expected the iterations in which the request ran");
@@ -179,7 +183,7 @@ void add_iteration(const Json& iteration, const Json& speculation, const Place& 
   const std::string& name = place.where;
   constexpr std::int64_t kCountMax = kStepsMax;
   const auto count = [&](const Json& of, const char* key) {
-    const auto found = count_of(of, key);
+    const auto found = count_of(of, key, name);
     if (found && (*found < 0 || *found > kCountMax))
       throw input_error(name, std::string(key) + " is " + std::to_string(*found) + "; expected a count");
     return found;
@@ -215,9 +219,9 @@ void add_vllm_benchmark(const Json& run, const Place& place, JsonAcceptance& all
   require_survival(window.survival, name + ", " + kRates, 1e-6);
   window.acceptance_length =
       number_of(run, "spec_decode_acceptance_length", 1.0, name, ", since the bonus token counts");
-  const auto drafts = count_of(run, "spec_decode_num_drafts");
-  const auto drafted = count_of(run, "spec_decode_draft_tokens"),
-             accepted = count_of(run, "spec_decode_accepted_tokens");
+  const auto drafts = count_of(run, "spec_decode_num_drafts", name);
+  const auto drafted = count_of(run, "spec_decode_draft_tokens", name),
+             accepted = count_of(run, "spec_decode_accepted_tokens", name);
   if (drafts && *drafts <= 0) return;
   window.size = counted(drafts);
   std::string configuration = place.configuration;
@@ -258,9 +262,9 @@ bool add_length(const Json& object, const Place& place, JsonAcceptance& all) {
     if (value == nullptr || value->is_structured() || *value == -1) continue;  // -1: no speculation
     AcceptanceWindow window{name, {}, {}, number_of(object, known.key, 1.0, name, ", since the bonus token counts")};
     for (const char* key : known.steps)
-      if (const auto steps = count_of(object, key)) window.size = Steps(*steps);
+      if (const auto steps = count_of(object, key, name)) window.size = Steps(*steps);
     for (const char* key : known.weights)
-      if (const auto weight = count_of(object, key); weight && *weight > 0 && window.size.index() == 0)
+      if (const auto weight = count_of(object, key, name); weight && *weight > 0 && window.size.index() == 0)
         window.size = Weight(static_cast<double>(*weight));
     all.formats.insert(known.format);
     all.runs[place.configuration].windows.push_back(std::move(window));
@@ -273,7 +277,7 @@ bool add_length(const Json& object, const Place& place, JsonAcceptance& all) {
 std::optional<LoggedDraft> served_draft(const Json& object, const std::string& name) {
   std::string arguments;
   for (const char* key : {"speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens"})
-    if (const auto value = count_of(object, key))
+    if (const auto value = count_of(object, key, name))
       arguments += (arguments.empty() ? "" : ", ") + std::string(key) + "=" + std::to_string(*value);
   const auto form = sglang_logged_draft(arguments, name);
   return form && form->levels ? form : std::nullopt;
@@ -312,7 +316,7 @@ bool add(const Json& object, const Place& place, JsonAcceptance& all) {
     if (length == nullptr) return false;
     AcceptanceWindow window{name, {}, {}, number_of(*length, "average", 1.0, name, ", since the bonus token counts")};
     const Json* const requests = json_field(object, "request_info");
-    if (const auto n = requests == nullptr ? std::nullopt : count_of(*requests, "num_requests"); n && *n > 0)
+    if (const auto n = requests == nullptr ? std::nullopt : count_of(*requests, "num_requests", name); n && *n > 0)
       window.size = Weight(static_cast<double>(*n));
     if (!window.acceptance_length) return true;
     all.formats.insert("TensorRT-LLM JSON");
@@ -322,7 +326,7 @@ bool add(const Json& object, const Place& place, JsonAcceptance& all) {
   if (add_tokens(object, place, all)) return true;
   const Json* const of_request = json_field(object, "speculative_decoding");
   if (of_request != nullptr && of_request->is_object() && !of_request->contains("acceptance_histogram") &&
-      count_of(object, "first_iter") && count_of(object, "last_iter")) {
+      count_of(object, "first_iter", name) && count_of(object, "last_iter", name)) {
     all.formats.insert("TensorRT-LLM JSON");
     all.runs[place.configuration].windows.push_back(of_iterations(object, name));
     return true;
@@ -331,21 +335,22 @@ bool add(const Json& object, const Place& place, JsonAcceptance& all) {
 }
 
 // What an object says of the runs in it, added to what those around it say.
-std::string configuration_of(const Json& object, const std::string& around) {
-  std::string text = around;
+std::string configuration_of(const Json& object, const Place& around) {
+  const std::string& name = around.where;
+  std::string text = around.configuration;
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
   for (const char* key : {"model", "model_id", "Name", "label", "method", "drafter"})
     if (const Json* const value = json_field(object, key); value != nullptr && value->is_string())
       add(printable_line(value->get<std::string>()));
   for (const char* key : {"steps", "topk", "num_draft_tokens"})
-    if (const auto value = count_of(object, key)) add(std::string(key) + " " + std::to_string(*value));
+    if (const auto value = count_of(object, key, name)) add(std::string(key) + " " + std::to_string(*value));
   return text;
 }
 
 void collect(const Json& json, const Place& around, JsonAcceptance& all) {
   Place place = around;
   if (json.is_object()) {
-    place.configuration = configuration_of(json, around.configuration);
+    place.configuration = configuration_of(json, around);
     if (add(json, place, all)) return;
   }
   if (json.is_structured())

@@ -20,6 +20,16 @@ constexpr std::string_view kThroughput = "Avg generation throughput";
 constexpr double kRounding = 0.0006;       // of rates with three digits
 constexpr double kDraftShareOfAll = 0.95;  // from here on all steps drafted: the two throughputs are of nearly one time
 
+// K, which an engine has in such bounds.
+std::optional<std::int64_t> draft_len_field(std::string_view line, std::string_view key, const std::string& where) {
+  constexpr std::int64_t kMost = 1024;
+  const auto k = count_field(line, key, where);
+  if (k && *k > kMost)
+    throw input_error(where,
+                      std::string(key) + " is " + std::to_string(*k) + "; expected at most " + std::to_string(kMost));
+  return k;
+}
+
 // How many steps drafted: exact where all drafts of the window had one length, up to K, else what rates and counts
 // imply.
 std::optional<std::int64_t> drafts_of(std::optional<std::int64_t> accepted, std::optional<std::int64_t> drafted,
@@ -84,8 +94,8 @@ class VllmReader {
 
  private:
   void read_line(const std::string& line, const std::string& where) {
-    if (const auto k = count_field(line, "num_spec_tokens", where)) draft_len_hint_ = *k;
-    if (const auto k = count_field(line, "num_speculative_tokens", where)) draft_len_hint_ = *k;
+    for (const std::string_view key : {"num_spec_tokens", "num_speculative_tokens"})
+      if (const auto k = draft_len_field(line, key, where)) draft_len_hint_ = *k;
     if (has_words(line, kWindowMark)) return read_window(line, where);
     if (has_words(line, kCounterMark)) return read_counters(line, where);
     if (has_words(line, kThroughput)) return read_throughput(line, where);
@@ -123,7 +133,7 @@ class VllmReader {
     if (window.acceptance_length && !window.survival.empty()) check_sum(window);
     const std::int64_t draft_len = window.survival.empty() ? draft_len_hint_ : std::ssize(window.survival);
     // Where nothing was accepted, the depth alone says how many steps there were.
-    const auto depth = count_field(line, "current speculative depth", where);
+    const auto depth = draft_len_field(line, "current speculative depth", where);
     const auto drafts = drafts_of(accepted, drafted, window.survival, window.acceptance_length,
                                   accepted == 0 ? depth.value_or(draft_len) : draft_len);
     window.size = counted(drafts);
@@ -178,7 +188,7 @@ class VllmReader {
   }
 
   void read_counters(std::string_view line, const std::string& where) {
-    const auto k = count_field(line, "number of speculative tokens", where);
+    const auto k = draft_len_field(line, "number of speculative tokens", where);
     const auto emitted = count_field(line, "number of emitted tokens", where);
     const auto accepted = count_field(line, "number of accepted tokens", where);
     const auto drafted = count_field(line, "number of draft tokens", where);

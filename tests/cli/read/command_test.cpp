@@ -57,6 +57,9 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
              "intermediate_size": 14336, "torch_dtype": "bfloat16"})"),
              Catch::Contains(" is a model's config.json: ") && Catch::Contains("8.03 B parameters") &&
                  Catch::Contains("32 layers of a mixer and a feed-forward"));
+  CHECK_THAT(read("config.txt", R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
+             "num_attention_heads": 4, "intermediate_size": 128})"),
+             Catch::Contains(" is a model's config.json: ") && Catch::Contains("2 layers"));
   CHECK(read("a.gbnf", "root ::= \"yes\" | no\nno ::= \"no\"\n") == " is a grammar (GBNF): 2 rules\n");
   CHECK(read("schema.json", R"({"type": "object", "properties": {"a": {"type": "string"}}})") ==
         " is a JSON Schema: keys type properties\n");
@@ -79,6 +82,12 @@ TEST_CASE("read says of an unknown file what it is likest to, and gives the same
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err,
              Catch::Contains(path + ": says nothing of speculation in a form that is known. It looks most like "));
+  write_whole_file(path, R"({"version": 3, "command": ["a"]})");  // no document of ours
+  CHECK(run_draftproof({"read", path}).exit_code == 2);
+  // RecurrentGemma's list beside another, and empty.
+  write_whole_file(path, R"({"layer_types": ["full_attention"], "block_types": [], "num_hidden_layers": 3,
+      "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128})");
+  CHECK(run_draftproof({"read", path}).exit_code == 0);
   write_whole_file(path, "root ::= \"a\"\n");
   const auto document = json_of({"read", path});
   CHECK(document.at("read").at("format") == "grammar (GBNF)");

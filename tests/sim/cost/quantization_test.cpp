@@ -103,6 +103,20 @@ TEST_CASE("Modules that a checkpoint leaves as they are, or gives a group of the
   CHECK(gate.of("layers.11.mlp.gate_proj").bytes == 1.0);
 }
 
+TEST_CASE("Patterns of GPTQModel add or, behind a minus, take away, and leave open what all layers have") {
+  const Quantization q = quantization_of(R"({"quantization_config": {"quant_method": "gptq", "bits": 4,
+      "group_size": 128, "dynamic": {".*layers\\.5\\.mlp.*": {"bits": 8}, "-:.*layers\\.6\\..*": {},
+                                     "+:.*layers\\.[7-9]\\..*": {"group_size": 32}}}})");
+  CHECK(q.of(kAttention).bytes == Approx(0.5 + 2.5 / 128));
+  CHECK(q.of("layers.5.mlp.up_proj").bytes == Approx(1.0 + 3.0 / 128));
+  CHECK(q.of("layers.6.mlp.up_proj").bytes == 2.0);
+  CHECK(q.of("layers.7.mlp.up_proj").bytes == Approx(0.5 + 2.5 / 32));
+  // A pattern that a matcher with backtracking takes exponential time for.
+  CHECK(quantization_of(R"({"quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:(.*.*)*x"]}})")
+            .of(kAttention)
+            .bytes == 1.0);
+}
+
 TEST_CASE("Without quantization_config the dtype decides") {
   CHECK(quantization_of("{}").of(kAttention).bytes == 2.0);
   CHECK(quantization_of(R"({"torch_dtype": "float32"})").of(kAttention).bytes == 4.0);
@@ -122,7 +136,9 @@ TEST_CASE("A quantisation that nobody knows, or whose bits nothing says, is refu
         {R"({"quantization_config": {"scheme": 4}})", "without quant_method"},
         {R"({"quantization_config": ["fp8"]})", "no object"},
         {R"({"torch_dtype": "posit8"})", "posit8"},
-        {R"({"quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:(["]}})", "regular expression"}})
+        {R"({"quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:(["]}})", "regular expression"},
+        {R"({"quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:((a?){1,99}){99}"]}})",
+         "repeats too much"}})
     CHECK_THROWS_WITH(quantization_of(config),
                       Catch::StartsWith("config.json: ") && Catch::Contains(message) && Catch::Contains("expected"));
 }

@@ -321,3 +321,10 @@ TEST_CASE("a last line that was cut while it was written is left out") {
   CHECK(cut.windows == 1);
   CHECK(cut.notes.front().find("ends early") != std::string::npos);
 }
+
+TEST_CASE("a number of draft tokens that no server has is refused") {
+  CHECK_THAT(refusal_of_log("INFO num_spec_tokens=1000000000000000\n" + kPrefix +
+                            "SpecDecoding metrics: Draft acceptance rate: 50.0%, Accepted: 100 tokens, Drafted: 201 "
+                            "tokens\n"),
+             Catch::Contains("server.log, line 1: num_spec_tokens is 1000000000000000; expected at most 1024"));
+}
