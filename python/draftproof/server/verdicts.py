@@ -241,7 +241,7 @@ class Judge:
             self.add("temperature 0 twice", "ok", f"the same texts; noise of lists {noise:.2g}")
 
     def unfinished(self, text: Text) -> bool:
-        """Returns whether few tokens may be missing: llama.cpp leaves tokens of unfinished characters out of its list."""
+        """Returns whether tokens may be missing: llama.cpp leaves those of unfinished characters out of its list."""
         missing = (text.counted or 0) - len(text.steps)
         return self.adapter.engine == "llama.cpp" and 1 <= missing <= 3
 
