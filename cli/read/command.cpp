@@ -138,11 +138,13 @@ SeenFile see_arrivals(const Content& content) {
   SeenFile seen{
       "",
       "trace of requests",
-      {std::to_string(trace.requests.size()) + " requests"},
+      {std::to_string(trace.requests.size()) + (trace.requests.size() == 1 ? " request" : " requests")},
       {number("arrivals over %.4g s", trace.seconds()) + " (in " + trace.unit + ")",
        number("prompts of %.0f tokens on average", prompts / requests), number("outputs of %.0f", outputs / requests)},
       {}};
-  if (trace.left_out > 0) seen.not_used.push_back(std::to_string(trace.left_out) + " requests without output");
+  if (trace.left_out > 0)
+    seen.not_used.push_back(std::to_string(trace.left_out) + (trace.left_out == 1 ? " request" : " requests") +
+                            " without output");
   return seen;
 }
 

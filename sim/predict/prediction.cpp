@@ -226,8 +226,9 @@ std::string load_advice_of(const Prediction& prediction, std::int64_t context) {
   std::erase_if(off, [&](const LoadInterval& interval) { return interval.from > most; });
   if (off.empty()) {
     out << "It pays at every load "
-        << (most == prediction.batch_of_memory ? "that fits (" + std::to_string(most) + " requests)"
-                                               : "up to " + std::to_string(most) + " requests, as far as was looked");
+        << (most == prediction.batch_of_memory
+                ? "that fits (" + std::to_string(most) + (most == 1 ? " request)" : " requests)")
+                : "up to " + std::to_string(most) + " requests, as far as was looked");
   } else {
     out << "Turn speculation off ";
     for (std::size_t i = 0; i < off.size(); ++i)
@@ -294,8 +295,8 @@ std::string advice_of(const Prediction& prediction, const BatchPrediction& at_me
       too_large += (too_large.empty() ? "Batch " : ", ") + std::to_string(batch.batch);
   }
   if (!too_large.empty())
-    too_large += " does not fit: the memory holds " + std::to_string(held) + " requests of " +
-                 std::to_string(options.context) + " tokens.";
+    too_large += " does not fit: the memory holds " + std::to_string(held) +
+                 (held == 1 ? " request of " : " requests of ") + std::to_string(options.context) + " tokens.";
   if (fitting.empty()) {
     out << too_large << " ";
     too_large.clear();
