@@ -157,8 +157,6 @@ TEST_CASE("the matrix of bugs holds what draftproof bugs prints, and goes back a
   CHECK(row.cells[1].state == CellState::none);
   CHECK(row.cells[2].sentence.find("Caught after") == 0);
   CHECK(row.command == std::vector<std::string>{"draftproof", "bugs", "--only", "B38"});
-  CHECK(row_of(snapshot, "B04").cells.back().text == "passes");
-  CHECK(row_of(snapshot, "B04").cells.back().state == CellState::expected_bad);
   CHECK(row_of(snapshot, "C01").cells[0].text == "passes");
   CHECK(to_table(snapshot).rows.size() == snapshot.matrix.rows.size());
   CHECK(to_figure(snapshot).find("\"killed\"") != std::string::npos);
