@@ -17,7 +17,9 @@ TEST_CASE("experiments writes rows, tables and claims of what it says") {
   const auto& experiment = document.at("experiments")[0];
   CHECK(experiment.at("consistent") == 2);
   CHECK(experiment.at("claims")[0].at("model")[0].get<double>() == Approx((1 - std::pow(0.5, 9)) / 0.5));
-  const RowStore store(folder.file("out/rows.sqlite"), "experiments", "experiment_number", {"claim"});
+  const RowStore store(
+      folder.file("out/rows.sqlite"), "experiments", "experiment_number",
+      {"claim", "experiment", "x", "claimed_low", "claimed_high", "model_low", "model_high", "verdict", "why"});
   REQUIRE(store.rows().size() == 2);
   CHECK(store.rows()[0][1] == Cell("long_drafts"));
   CHECK(testing::read_whole_file(folder.file("out/claims.md")).find("| a = 0.5 | 2 | 2 | yes |") != std::string::npos);
