@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <new>
 
 #include "base/archives/gunzip.hpp"
 #include "base/error.hpp"

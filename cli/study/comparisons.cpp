@@ -1,7 +1,6 @@
 #include "cli/study/comparisons.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/error.hpp"

@@ -1,7 +1,6 @@
 #include "engine/grammar/json_schema.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>

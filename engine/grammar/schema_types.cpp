@@ -1,6 +1,5 @@
 // Plain schemas, which offer no choice, merged into one of each type.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>

@@ -1,7 +1,6 @@
 #include "exactness/audit/fitting.hpp"
 
 #include "base/error.hpp"
-#include "exactness/audit/own_decisions.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,10 +4,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>

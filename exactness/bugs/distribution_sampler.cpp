@@ -1,6 +1,8 @@
 #include "exactness/bugs/distribution_sampler.hpp"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "base/dtype.hpp"
 #include "reference/numerics/natural_log.hpp"
@@ -9,12 +11,7 @@
 
 namespace draftproof {
 
-std::vector<double> probabilities_of(const Distribution& distribution) {
-  std::vector<double> out;
-  for (Token token = 0; token < distribution.vocab_size(); ++token)
-    out.push_back(static_cast<double>(distribution.probability(token)));
-  return out;
-}
+namespace {
 
 std::vector<double> kept_probabilities(const LogitsDistribution& row, const KeptTokens& kept) {
   std::vector<double> masses(kept.size(), 0.0);
@@ -27,6 +24,7 @@ std::vector<double> kept_probabilities(const LogitsDistribution& row, const Kept
   return masses;
 }
 
+// Draw number i is inverse-CDF sampling from `drawn_from` with the seed of request i.
 LargeSampler sampler_of_distribution(std::vector<double> distribution, std::span<const double> drawn_from) {
   std::vector<double> cumulative;
   double sum = 0.0;
@@ -38,6 +36,8 @@ LargeSampler sampler_of_distribution(std::vector<double> distribution, std::span
   };
   return {std::move(distribution), draw};
 }
+
+}  // namespace
 
 LargeSampler sampler_of_rule(const Logits& logits, const RowParameters& parameters, const KeptRule& rule) {
   const TemperedRow tempered(logits, parameters.temperature);

@@ -6,36 +6,16 @@
 #include "exactness/proof/distribution_text.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "exactness/statistics/binomial_interval.hpp"
-#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 namespace {
 
 constexpr double kLevel = 1e-9;  // of all looks together
-constexpr std::int64_t kFirstLookAtDraws = 1024;
-constexpr std::int64_t kFirstLookAtRate = 32;
+constexpr std::int64_t kFirstLook = 32;
 
 Models models_of(const EnumerationHunt& hunt, std::int32_t instance) {
   return Models(hunt.vocab_size, derive_seed(0, static_cast<std::uint64_t>(instance)),
                 kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()], hunt.draft_tokens);
-}
-
-// Makes draws and looks at them after first_look, 2 first_look, ... and draws_max of them. draw(number) and
-// look(draws, level) return evidence; empty: none.
-template <class Draw, class Look>
-Finding find_in_draws(std::int64_t first_look, std::int64_t draws_max, const Draw& draw, const Look& look) {
-  int looks = 1;
-  for (std::int64_t n = first_look; n < draws_max; n *= 2) ++looks;
-  Finding finding{false, 0, "draws", {}};
-  for (std::int64_t next_look = std::min(first_look, draws_max); !finding.caught;
-       next_look = std::min(2 * next_look, draws_max)) {
-    while (finding.cases < next_look && finding.evidence.empty())
-      finding.evidence = draw(static_cast<std::uint64_t>(finding.cases++));
-    if (finding.evidence.empty()) finding.evidence = look(finding.cases, kLevel / looks);
-    finding.caught = !finding.evidence.empty();
-    if (finding.cases == draws_max) break;
-  }
-  return finding;
 }
 
 }  // namespace
@@ -113,42 +93,23 @@ Finding find_wrong_token_distribution(std::span<const Rational> expected,
   return finding;
 }
 
-Finding find_wrong_draws(std::span<const double> distribution, const std::function<Token(std::uint64_t draw)>& draw,
-                         std::int64_t draws_max) {
-  std::vector<std::int64_t> counts(distribution.size(), 0);
-  const auto count = [&](std::uint64_t number) -> std::string {
-    const Token token = draw(number);
-    if (token < 0 || static_cast<std::size_t>(token) >= counts.size())
-      return "token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(distribution.size());
-    ++counts[static_cast<std::size_t>(token)];
-    return {};
-  };
-  const auto look = [&](std::int64_t, double level) -> std::string {
-    const ChiSquaredTest test = goodness_of_fit(counts, distribution, kExpectedCountMinOfAudits);
-    if (test.impossible_cell)
-      return "token " + std::to_string(*test.impossible_cell) + " has probability 0 and came " +
-             std::to_string(test.impossible_count) + " times";
-    if (!(test.p_value < level)) return {};
-    return "X^2 = " + short_number(test.statistic) + " at df = " + std::to_string(test.df) +
-           ", p = " + short_number(test.p_value);
-  };
-  return find_in_draws(kFirstLookAtDraws, draws_max, count, look);
-}
-
 Finding find_wrong_rate(double probability, const std::function<bool(std::uint64_t draw)>& happens,
                         std::int64_t draws_max, const std::string& event) {
+  int looks = 1;
+  for (std::int64_t n = kFirstLook; n < draws_max; n *= 2) ++looks;
   std::int64_t count = 0;
-  const auto draw = [&](std::uint64_t number) {
-    count += happens(number) ? 1 : 0;
-    return std::string();
-  };
-  const auto look = [&](std::int64_t draws, double level) -> std::string {
-    const Interval interval = clopper_pearson(count, draws, 1.0 - level);
-    if (interval.low <= probability && probability <= interval.high) return {};
-    return std::to_string(count) + " " + event + " where " + short_number(probability * static_cast<double>(draws)) +
-           " are expected";
-  };
-  return find_in_draws(kFirstLookAtRate, draws_max, draw, look);
+  Finding finding{false, 0, "draws", {}};
+  for (std::int64_t next_look = std::min(kFirstLook, draws_max); !finding.caught;
+       next_look = std::min(2 * next_look, draws_max)) {
+    while (finding.cases < next_look) count += happens(static_cast<std::uint64_t>(finding.cases++)) ? 1 : 0;
+    const Interval interval = clopper_pearson(count, finding.cases, 1.0 - kLevel / looks);
+    finding.caught = !(interval.low <= probability && probability <= interval.high);
+    if (finding.caught)
+      finding.evidence = std::to_string(count) + " " + event + " where " +
+                         short_number(probability * static_cast<double>(finding.cases)) + " are expected";
+    if (finding.cases == draws_max) break;
+  }
+  return finding;
 }
 
 }  // namespace draftproof

@@ -41,11 +41,6 @@ Finding find_wrong_mean_accepted(const EnumerationHunt& hunt, const EnumeratedSt
 Finding find_wrong_token_distribution(std::span<const Rational> expected,
                                       const std::function<Token(ExactChance&)>& draw);
 
-// Compares draws with their distribution at 2^10, 2^11, ... draws and stops at the first look that refutes it: a token
-// of probability 0, or Pearson's test at a level that all looks together keep below 1e-9. Cases are draws.
-Finding find_wrong_draws(std::span<const double> distribution, const std::function<Token(std::uint64_t draw)>& draw,
-                         std::int64_t draws_max);
-
 // Compares the rate of an event with its probability, known exactly, after 32, 64, ... draws and stops at the first
 // look whose exact binomial interval leaves the probability out, at a level that keeps all looks together below 1e-9.
 // Cases are draws. `event` is how evidence names it: "tokens of the tail".

@@ -7,15 +7,12 @@
 #include "reference/verify/dense_rows.hpp"
 
 namespace draftproof {
+namespace {
 
 OneDraft sound_draft(const FixedRows& rows) {
   const std::vector<double>& p = rows.target.masses();
   const std::vector<double>& q = rows.proposal.masses();
   return {p, q, p, q, rows.residual.masses()};
-}
-
-bool sound_coin(double p, double q, const RandomBlock& coin) {
-  return accepts(Convention::draftproof, p, q, coin);
 }
 
 LargeSampler one_draft_sampler(const OneDraft& draft, CoinRule coin) {
@@ -38,11 +35,17 @@ LargeSampler one_draft_sampler(const OneDraft& draft, CoinRule coin) {
           }};
 }
 
+}  // namespace
+
+bool sound_coin(double p, double q, const RandomBlock& coin) {
+  return accepts(Convention::draftproof, p, q, coin);
+}
+
 RowsSampler sampler_with(std::function<void(OneDraft&)> fault) {
   return [fault = std::move(fault)](const FixedRowsPointer& rows) {
     OneDraft draft = sound_draft(*rows);
     fault(draft);
-    return one_draft_sampler(draft);
+    return one_draft_sampler(draft, sound_coin);
   };
 }
 

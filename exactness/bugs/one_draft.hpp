@@ -20,14 +20,9 @@ struct OneDraft {
   std::vector<double> residual;   // what recovered tokens are drawn from
 };
 
-// No fault.
-OneDraft sound_draft(const FixedRows& rows);
-
 // Does the draft stand? Our convention.
 using CoinRule = std::function<bool(double p, double q, const RandomBlock& coin)>;
 bool sound_coin(double p, double q, const RandomBlock& coin);
-
-LargeSampler one_draft_sampler(const OneDraft& draft, CoinRule coin = sound_coin);
 
 // rows_sampler of a bug whose fault is in one draft: what `fault` does to the sound one, or another coin.
 using RowsSampler = std::function<LargeSampler(const FixedRowsPointer&)>;

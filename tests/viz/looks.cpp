@@ -9,7 +9,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <sstream>
 
 #include "viz/app/drawn_shapes.hpp"

@@ -7,7 +7,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"

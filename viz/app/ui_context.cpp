@@ -3,7 +3,6 @@
 #include <imgui.h>
 #include <imgui_impl_null.h>
 #include <implot.h>
-#include <algorithm>
 #include <string>
 
 #include "base/error.hpp"

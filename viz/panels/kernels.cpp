@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "gpu/regress/regression_json.hpp"
 #include "viz/panels/plot_style.hpp"

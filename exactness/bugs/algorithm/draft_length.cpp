@@ -2,7 +2,6 @@
 #include "exactness/bugs/algorithm/draft_length.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 

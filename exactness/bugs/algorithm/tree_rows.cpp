@@ -4,7 +4,6 @@
 #include <string>
 
 #include "exactness/bugs/algorithm/family.hpp"
-#include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/proof/distribution_text.hpp"
 #include "exactness/proof/steps.hpp"
 #include "reference/verify/chance.hpp"

@@ -1,6 +1,4 @@
 // Draft and recovered token raced over one noise vector.
-#include <algorithm>
-#include <limits>
 
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/families.hpp"

@@ -1,6 +1,5 @@
 // Ranks that hold one request and must draw one token: the noise of a row is cut into blocks of the vocabulary, and
 // every rank keeps a state of its own.
-#include <algorithm>
 #include <ranges>
 #include <string>
 #include <vector>

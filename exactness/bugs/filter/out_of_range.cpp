@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 #include "reference/random/injected.hpp"

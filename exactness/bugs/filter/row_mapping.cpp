@@ -1,6 +1,5 @@
 // Rows and parameters that are fetched from the wrong place.
 
-#include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 

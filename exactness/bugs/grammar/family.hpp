@@ -4,7 +4,6 @@
 #include <functional>
 #include <vector>
 
-#include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/hunting.hpp"
 #include "exactness/proof/grammar_steps.hpp"

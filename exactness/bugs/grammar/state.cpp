@@ -1,7 +1,6 @@
 // The grammar's state from step to step and from request to request, as engines lose it: production's rows with the
 // masks of another state.
 #include <algorithm>
-#include <bit>
 
 #include "exactness/bugs/grammar/family.hpp"
 #include "exactness/bugs/processor/replay.hpp"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 #include "reference/logits/edits.hpp"

@@ -1,7 +1,6 @@
 // The history that penalties and min_tokens count, as engines with speculation get it wrong: production's rows with the
 // output tokens of another history.
 
-#include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
 #include "exactness/bugs/processor/replay.hpp"
 

@@ -1,6 +1,5 @@
 // B26: softmax and cumulative sum in bfloat16 at a large vocabulary.
 #include <algorithm>
-#include <memory>
 #include <ranges>
 #include <string>
 

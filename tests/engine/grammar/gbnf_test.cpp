@@ -3,7 +3,6 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // The audit of right and wrong samplers: it must let the former pass, find the latter, and say by which test.
 #include "exactness/audit/audit.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>

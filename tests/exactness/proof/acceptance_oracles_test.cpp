@@ -1,6 +1,5 @@
 #include "exactness/proof/acceptance_oracles.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>

@@ -2,7 +2,6 @@
 #include "reference/trace/result_comparison.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "base/archives/safetensors.hpp"
 #include "base/error.hpp"

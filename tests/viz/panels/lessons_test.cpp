@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 
 #include <map>
-#include <set>
 
 #include "sim/toml.hpp"
 #include "tests/viz/driver.hpp"
