@@ -66,7 +66,8 @@ void add_attention(const ConfigKeys& config, std::size_t i, double width, Block&
   const bool value_is_key = block.mixer == Mixer::full && config.flag("attention_k_eq_v", false);
   block.mixer_parameters += width * h.query * h.key_dim * (gated ? 2.0 : 1.0) + width * h.kv * h.key_dim +
                             (value_is_key ? 0.0 : width * h.kv * h.value_dim) + h.query * h.value_dim * width;
-  CacheLayers cache{1, h.kv * (h.key_dim + h.value_dim), 0, 1, 0, h.query * (h.key_dim + h.value_dim)};
+  CacheLayers cache{
+      1, h.kv * (h.key_dim + h.value_dim), 0, 1, 0, h.query * (h.key_dim + h.value_dim), std::max(1.0, h.kv)};
   if (block.mixer == Mixer::sliding) {
     cache.window = config.of_layer(keys::kWindow, i, 0.0);
     if (cache.window < 1.0) config.fail("it has sliding layers and no sliding_window, the tokens that they keep");

@@ -121,7 +121,7 @@ bool tied_by_class(const std::string& type) {
 
 bool is_alike(const CacheLayers& a, const CacheLayers& b) {
   return a.values == b.values && a.window == b.window && a.stride == b.stride && a.read_most == b.read_most &&
-         a.products == b.products;
+         a.products == b.products && a.parts == b.parts;
 }
 
 void add_block(const Block& block, const Experts& experts, ModelShape& shape) {
@@ -145,10 +145,12 @@ void add_block(const Block& block, const Experts& experts, ModelShape& shape) {
 // Figures that a preset states rather than lets count.
 void state(const ConfigKeys& config, ModelShape& shape) {
   const double layers = config.number("kv_layers", -1.0), values = config.number("kv_values", -1.0);
-  if (layers >= 0.0 || values >= 0.0)
-    shape.cache = {{layers < 0.0 ? shape.layers : std::min(layers, shape.layers),
-                    values < 0.0 ? 2.0 * shape.kv_heads * shape.head_dim : values, 0, 1, 0,
-                    2.0 * shape.heads * shape.head_dim}};
+  if (layers >= 0.0 || values >= 0.0) {
+    const double of_heads = 2.0 * shape.kv_heads * shape.head_dim;
+    const bool in_heads = values < 0.0 || values == of_heads;
+    shape.cache = {{layers < 0.0 ? shape.layers : std::min(layers, shape.layers), in_heads ? of_heads : values, 0, 1, 0,
+                    2.0 * shape.heads * shape.head_dim, in_heads ? std::max(1.0, shape.kv_heads) : 1.0}};
+  }
   shape.state_values = config.number("state_values", shape.state_values);
   const double all = 1e9 * config.number("parameters_b", 0.0);
   if (all <= 0.0) return;
@@ -261,9 +263,9 @@ std::string quantisation_beside(const std::filesystem::path& folder) {
 
 }  // namespace
 
-double ModelShape::cached_values(double context) const {
+double ModelShape::cached_values(double context, double gpus) const {
   double sum = 0.0;
-  for (const CacheLayers& of : cache) sum += of.layers * of.values * of.kept(context);
+  for (const CacheLayers& of : cache) sum += of.layers * of.values * of.kept(context) * std::max(1.0, gpus / of.parts);
   return sum;
 }
 

@@ -17,6 +17,7 @@ struct CacheLayers {
   double stride = 1.0;     // tokens of an entry: 4 where every 4 tokens are compressed into one
   double read_most = 0.0;  // entries that a row attends to at most (sparse attention); 0: all
   double products = 0.0;   // multiplications of a row with an entry: heads x (length of a key + of a value)
+  double parts = 1.0;      // GPUs that an entry can lie on in parts: its KV heads; one of latent attention
 
   double kept(double context) const { return (window > 0.0 && window < context ? window : context) / stride; }
   double read(double context) const {
@@ -62,7 +63,8 @@ struct ModelShape {
     return body_parameters + head_parameters + experts_per_token * expert_layers * expert_parameters;
   }
   // Numbers that a request of so many tokens caches, and of these what its next row reads.
-  double cached_values(double context) const;
+  // On `gpus` that share a layer, an entry of fewer parts lies on several of them.
+  double cached_values(double context, double gpus = 1.0) const;
   double read_values(double context) const;
   // Multiplications of a row that attends to so many tokens.
   double attention_products(double context) const;

@@ -121,7 +121,7 @@ double Roofline::state_bytes() const {
 }
 
 double Roofline::kv_bytes(double context) const {
-  return setup_.precision.kv_bytes * setup_.model.cached_values(context);
+  return setup_.precision.kv_bytes * setup_.model.cached_values(context, setup_.tp);
 }
 
 double Roofline::experts_touched(double rows, double streams) const {

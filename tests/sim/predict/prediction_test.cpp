@@ -139,6 +139,19 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("a latent cache lies whole on each of the GPUs that share a layer") {
+  PredictionRequest request;
+  request.model = "DeepSeek-V3";
+  request.gpu = "H200";
+  request.drafter = "n-gram";
+  request.tp = 8;
+  request.context = 32768;
+  // 61 layers of 576 numbers in 16 bits are 70,272 bytes a token: 2.3 GB of the 43 that 84 GB of weights leave of 127.
+  CHECK(answer(request).prediction.batch_of_memory == Approx(18).margin(1.0));
+  request.model = "Llama-3.1-8B";  // 8 heads of 128: 131,072 bytes a token, an eighth on each GPU
+  CHECK(answer(request).prediction.batch_of_memory == Approx(232).margin(4.0));
+}
+
 TEST_CASE("no draft is advised at a load that the memory does not hold") {
   PredictOptions options;
   options.context = 16384;
