@@ -27,7 +27,7 @@ struct JsonRuns {
 struct JsonAcceptance {
   std::set<std::string> formats;
   std::map<std::string, JsonRuns> runs;  // by configuration; "": not said
-  LoggedDraft form;                        // of the server's arguments
+  LoggedDraft form;                      // of the server's arguments
   std::vector<ThroughputWindow> throughput;
   bool of_all_steps = false;                 // lengths are of steps without a draft too
   std::optional<AcceptanceData> of_project;  // a run of draftproof's own
