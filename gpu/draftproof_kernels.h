@@ -71,7 +71,7 @@ typedef struct {
 DRAFTPROOF_KERNELS_API void draftproof_kernels_describe(draftproof_kernels_description* description);
 
 /* Optional: the workspace of "filter", "sample", "verify_chain", "verify_block", "verify_tree", "guidance" or
- * "tree_mask". `rows` are those of its struct; of verification the rows of target_probs, of tree_mask those of the mask.
+ * "tree_mask". `rows` are those of its struct; of verification those of target_probs, of tree_mask those of the mask.
  * Not exported: none is given. */
 DRAFTPROOF_KERNELS_API int64_t draftproof_kernels_workspace_bytes(const char* call, int64_t rows, int64_t vocab_size);
 
@@ -136,7 +136,7 @@ typedef struct {
 } draftproof_kernels_verify_chain_call;
 
 /* --- Block verification (Sun et al., arXiv 2403.10444): the drafts of a chain are judged jointly. ---
- * The arrays of chain verification. With x_i the drafts of a request, i = 1..K, p_i and q_i the rows that they are judged
+ * The arrays of chain verification. With x_i the drafts of a request, i = 1..K, p_i and q_i the rows they are judged
  * by and were drawn from:
  *   w_0 = 1, w_i = min(w_{i-1} p_i(x_i) / q_i(x_i), 1)      r_i = max(w_i p_{i+1} - q_{i+1}, 0), S_i its sum
  *   h_i = S_i / (S_i + 1 - w_i), 1 where that is 0 / 0; h_K = w_K

@@ -18,7 +18,7 @@ namespace draftproof {
 void protect_inputs();
 
 // From now on the contents of every file that InputFile reads, on any thread, are kept by name: the inputs of a
-// command, which `study` asks for. A file that changes meanwhile keeps its first contents, so that the next look finds another.
+// command, which `study` asks for. A file that changes meanwhile keeps its first contents: the next look finds another.
 void record_inputs();
 // Names as they were given to InputFile, and SHA-256 of what was read. Without the files of allow_replacing().
 std::map<std::string, std::string> inputs_recorded();

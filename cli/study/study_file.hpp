@@ -53,7 +53,7 @@ struct Study {
 };
 
 // Errors (input) at FILE:LINE: unknown keys, two runs of one name, a name that is no file name, two runs that would
-// write one file, a comparison of a run that there is not, options that a study sets itself (--json, --table, --figure).
+// write one file, a comparison of an absent run, options that a study sets itself (--json, --table, --figure).
 Study read_study(const std::string& path);
 
 }  // namespace draftproof

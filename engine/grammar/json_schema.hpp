@@ -26,7 +26,7 @@ std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& sche
 // Does a text match the regular expression of a "pattern", somewhere in it? None where that cannot be told.
 std::optional<bool> has_pattern(const std::string& text, const std::string& pattern);
 
-// `pattern` as XGrammar is given it, of the texts with lengths in [least, most] (none: without limit), or of fewer where
+// `pattern` as XGrammar is given it, of the texts with lengths in [least, most] (none: no limit), or of fewer where
 // several parts of it are of any length. No pattern inside: there is no such text. None: it cannot be said.
 struct PatternWithLength {
   std::optional<std::string> pattern;  // none: no text

@@ -1,4 +1,4 @@
-// Samplers of filter bugs: the distribution that a row should have, and draws from the distribution that faulty code gives it.
+// Samplers of filter bugs: the distribution that a row should have, and draws from the one that faulty code gives it.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// How weights are stored and multiplied, as a checkpoint or a server says it: quantization_config, then torch_dtype. One
+// How weights are stored and multiplied, as a checkpoint or a server says: quantization_config, then torch_dtype. One
 // list of methods for config.json and for `quantization=` in logs. The name of a path says nothing.
 #pragma once
 

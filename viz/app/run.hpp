@@ -26,7 +26,7 @@ nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::str
 
 // The pictures of the documentation: one of each panel, <folder>/<panel>.png, and dash.png of all.
 void write_pictures(const RunOptions& options, const std::string& folder);
-// The paths of those that look otherwise than their panel does now. Speculate and Heads, and the dashboard with them, are
+// The paths of those that look otherwise than their panel now. Speculate and Heads, and the dashboard with them, are
 // not compared: they show times, and a model that need not be here. Input error naming a picture that is missing.
 std::vector<std::string> outdated_pictures(const RunOptions& options, const std::string& folder);
 

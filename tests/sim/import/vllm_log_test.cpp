@@ -248,7 +248,7 @@ TEST_CASE("steps without a draft show in the generation throughput") {
   REQUIRE(data.throughput.size() == 1);
   CHECK(data.throughput[0].running == 4.0);
   CHECK(data.throughput[0].tokens_per_second == 100.0);
-  // Before throughputs were printed beside counts the clock says the time: 1,000 tokens and 400 accepted in ten seconds.
+  // Before throughputs stood beside counts the clock says the time: 1,000 tokens and 400 accepted in ten seconds.
   const auto early = [](int second) {
     const std::string time = "INFO 06-06 14:20:" + std::to_string(second);
     return time +
