@@ -30,7 +30,7 @@ std::vector<std::string> arguments_with(const std::vector<std::string>& more) {
 TEST_CASE("notes of a batch speak of what one group of GPUs has") {
   const auto printed = [](const std::string& groups) {
     return run_draftproof({"predict", "--model", "DeepSeek-V3", "--gpu", "H100", "--tp", "16", "--dp", groups,
-                           "--engine", "SGLang", "--drafter", "MTP", "--batch", "1024"})
+                           "--engine", "SGLang", "--drafter", "MTP", "--batch", "1024", "--context", "128"})
         .out;
   };
   CHECK_THAT(printed("1"), Catch::Contains("a plain step has 1024 requests, and captured graphs end at 512"));
