@@ -13,7 +13,7 @@
 namespace draftproof {
 namespace {
 
-constexpr std::int64_t kWindowStepsMost = 1'000'000'000'000;  // of a window
+constexpr std::int64_t kStepsMost = std::int64_t{1} << 53;  // what a double counts
 constexpr std::size_t kWindowsForErrors = 5;
 constexpr double kBoundsMatter = 0.005;  // narrower ones are rounding, or a last draft that was cut
 
@@ -242,8 +242,9 @@ void merge_windows(const std::vector<AcceptanceWindow>& windows, const std::stri
   if (steps.size() == used.size()) {
     std::int64_t sum = 0;
     for (const Steps& s : steps) {
-      if (s.count < 0 || s.count > kWindowStepsMost)
-        throw input_error(where, "has " + std::to_string(s.count) + " steps; expected a count up to 1e12");
+      if (s.count < 0 || s.count > kStepsMost - sum)
+        throw input_error(where, "has " + std::to_string(s.count) + " steps in a window, of " +
+                                     std::to_string(kStepsMost) + " at most in all; expected counts of steps");
       sum += s.count;
     }
     if (sum == 0) throw input_error(where, "no step had a draft; expected counters of a server that speculates");
