@@ -193,7 +193,7 @@ std::vector<std::string> tokenizer_configs() {
       R"({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "special": true}, "chat_template":
 "{% for m in messages %}{{ bos_token + '<|im_start|>' + m['role'] + m.content | trim }}{% endfor %}"})",
       R"({"unk_token": null, "pad_token": "a", "chat_template": [{"name": "tool_use", "template": "x"},
-{"name": "default", "template": "{% set n = namespace(a=[1, {'b': 2}]) %}{{ messages[-1].content ~ n.a | tojson }}"}]})",
+{"name": "default", "template": "{% set n = namespace(a=[1, {'b': 2}]) %}{% for m in messages %}{{ m.content ~ n.a | tojson }}{% endfor %}"}]})",
       R"({"chat_template": "<|im_start|>{{ messages | map(attribute='content') | join(', ') }}\\n", "model_max_length": 1e30})"};
 }
 
@@ -210,7 +210,7 @@ std::vector<std::string> json_schemas() {
       R"({"name": "n", "schema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/s"}, "b": {"enum": [1, "x"],
 "type": ["string", "null"]}}, "required": ["a"], "patternProperties": {"^x[0-9]$": {"minimum": 0.5, "multipleOf": 2}},
 "$defs": {"s": {"type": "string", "pattern": "^[^a-c](-\\d+)?$", "maxLength": 9}}}})",
-      R"({"oneOf": [{"type": "array", "items": [{"const": 1}], "minItems": 1}, {"$ref": "#", "type": "object"}],
+      R"({"oneOf": [{"type": "array", "items": [{"const": 1}], "minItems": 1}, {"type": "object", "properties": {"c": {"$ref": "#"}}}],
 "not": {"required": ["k"]}, "if": {"properties": {"k": {"const": "p"}}}, "then": {"maxProperties": 2}})",
       R"({"allOf": [{"anyOf": [{"type": "integer"}, {"maxLength": 3}]}, {"exclusiveMinimum": true, "minimum": 3}]})"};
 }
