@@ -175,6 +175,8 @@ std::string supported_schema(const std::string& text, const std::string& where) 
     schema = unwrapped(SchemaJson::parse(text), where);
   } catch (const SchemaJson::parse_error& error) {
     throw input_error(where, "is no JSON: byte " + std::to_string(error.byte) + "; expected a JSON Schema");
+  } catch (const SchemaJson::out_of_range&) {
+    throw input_error(where, "has a number beyond 1.8e308; expected a JSON Schema");
   }
   try {
     return rewritten(schema, where);

@@ -272,7 +272,7 @@ def sampler_of(best=np.argmax, key=lambda seeds: seeds):
 def readings(callable_):
     profile = profiles.profile_of("quick")
     auditor = audit_callable.Auditor(callable_, "sample", 0.02, 0, 1e-6, 60.0, 60.0, profiles.Clock(True), profile, 1, 1, None, {}, True)
-    auditor.cases()
+    auditor.cases(None)
     return auditor.readings()
 
 

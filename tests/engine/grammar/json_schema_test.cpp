@@ -120,6 +120,7 @@ TEST_CASE("what a schema cannot be made to say is refused by its place") {
         {R"({"oneOf":[{"minLength":2},{"maxLength":3}]})", "alternatives 0 and 1 may hold together"},
         {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "a second \"pattern\" for the same text"},
         {R"({"type":"object","required":"a"})", "\"required\" that is no list"},
+        {R"({"minimum":1e999})", "has a number beyond 1.8e308"},
         {R"({"name":"n","schema":{},"strct":true})", "a wrapper with the field 'strct'"},
         {R"({"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},"enum":[1],"$ref":"#/$defs/a"})",
          "cannot be compared with the value 1"}}) {
