@@ -3,8 +3,10 @@
 #include <cerrno>
 
 #include "base/archives/npz.hpp"
+#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "engine/tokenizer/tokenizer.hpp"
+#include "sim/import/log_text.hpp"
 
 namespace draftproof {
 
@@ -19,6 +21,10 @@ bool is_zip(std::span<const std::byte> file) {
 }
 std::vector<std::byte> safetensors_of_npz(const std::string& path, std::span<const std::byte>) {
   throw input_error(path, "archives are not read in the page; expected a safetensors file");
+}
+// So does reading a log piece by piece.
+LogText read_log_text(const std::string& path, std::uint64_t whole_most, std::uint64_t) {
+  return {read_text(path, whole_most), 0};
 }
 
 }  // namespace draftproof

@@ -398,7 +398,9 @@ double ArrivalTrace::seconds() const {
 bool names_arrivals(std::string_view line) {
   const auto has = [&](Names names) {
     return std::ranges::any_of(names, [&](std::string_view name) {
-      return !std::ranges::search(line, name, [](char a, char b) { return same_name({&a, 1}, {&b, 1}); }).empty();
+      return std::search(line.begin(), line.end(), name.begin(), name.end(), [](char a, char b) {
+               return same_name({&a, 1}, {&b, 1});
+             }) != line.end();
     });
   };
   return has(kArrivalNames) && has(kPromptNames) && has(kOutputNames);
