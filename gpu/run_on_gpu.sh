@@ -114,7 +114,7 @@ driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null
 gpu=$(sed -n '/"gpu": {/,/}/s/^ *"name": "\(.*\)",$/\1/p' "$work/bench.json")
 date=$(date +%Y-%m-%d)
 sanitizer=$(sed 's/^\([^ ]*\) \(.*\)$/"\1": "\2"/' "$work/sanitizer.txt" | paste -sd , -)
-compact() { sed '/^  "rows": \[$/,/^  \]$/c\  "rows": []' | tr -d '\n' | sed 's/  */ /g'; }  # without the cases, which golden/ holds
+compact() { sed '/^  "rows": \[$/,/^  \],\{0,1\}$/ { /^  \]/!d; s/^  \]/  "rows": []/ }' | tr -d '\n' | sed 's/  */ /g'; }  # without the cases, which golden/ holds
 kernels=$("$root/gpu/kernel_texts.sh" | sed 's/^\([^ ]*\) \(.*\)$/"\1": "\2"/' | paste -sd , -)
 mkdir -p "$out"
 file=$out/$(tr '[:upper:]' '[:lower:]' <<<"$gpu" | tr -cs 'a-z0-9' '-' | sed 's/^-//; s/-$//')-$date.json
