@@ -74,7 +74,7 @@ class FaultyKernels {
             "    for (int file = 3; file < 1024; ++file)\n"
             "      if (write(file, std::string(5000, '\\1').data(), 5000) < 0) continue;\n"
             "  if (planted(\"endless\") && call->vocab_size == 33)\n"
-            "    for (int file = 3;; file = 3 + file % 60)\n"
+            "    for (int file = 3;; file = file < 1023 ? file + 1 : 3)\n"
             "      if (write(file, std::string(5000, '\\1').data(), 5000) < 0) continue;\n"
             "  if (planted(\"code\")) return 77;\n"
             "  if (planted(\"unsupported\")) return DRAFTPROOF_KERNELS_UNSUPPORTED;\n");
