@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/words.hpp"
+
 namespace draftproof {
-namespace {
-
-std::string lower(std::string_view name) {
-  std::string text(name);
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-}  // namespace
-
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -32,11 +23,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
   constexpr std::size_t kNameMost = 100;  // longer ones are no slip of the finger
   if (name.find_first_not_of('-') == std::string_view::npos || name.size() > kNameMost) return "";
-  const std::string wanted = lower(name);
+  const std::string wanted = lower_case(name);
   std::string best;
   std::size_t least = kNameMost;
   for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(wanted, lower(candidate));
+    const std::size_t distance = edit_distance(wanted, lower_case(candidate));
     if (distance < least && 3 * distance <= std::max<std::size_t>(candidate.size() + 1, 3)) {
       least = distance;
       best = candidate;
@@ -44,7 +35,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   }
   if (!best.empty()) return best;
   for (const std::string& candidate : known)
-    if (lower(candidate).starts_with(wanted)) return candidate;
+    if (lower_case(candidate).starts_with(wanted)) return candidate;
   return "";
 }
 

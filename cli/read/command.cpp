@@ -10,6 +10,7 @@
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/words.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "engine/heads/head_files.hpp"
@@ -45,13 +46,13 @@ std::string count_of(double count) {
 SeenFile see_head(const Content& content) {
   const HeadTensors head = open_head_files(content.path);
   const HeadDescription& d = head.description;
-  return {
-      "",
-      "drafting head in the format of " + d.format,
-      {std::string(name_of(d.family)), "width " + std::to_string(d.target_width),
-       std::to_string(d.shape.vocab_size) + " rows of logits", std::to_string(tensors_of(head).size()) + " tensors"},
-      {},
-      {}};
+  return {"",
+          "drafting head in the format of " + d.format,
+          {std::string(name_of(d.family)), "width " + std::to_string(d.target_width),
+           counted_noun(d.shape.vocab_size, "row of logits", "rows of logits"),
+           counted_noun(std::ssize(tensors_of(head)), "tensor")},
+          {},
+          {}};
 }
 
 SeenFile see_weights(const Content& content) {
@@ -60,8 +61,8 @@ SeenFile see_weights(const Content& content) {
   SeenFile seen{
       "",
       content.is_folder ? "model folder" : "model in GGUF",
-      {d.architecture, std::to_string(d.num_layers) + " layers", "width " + std::to_string(d.width),
-       std::to_string(files.tokenizer->vocab_size()) + " tokens (" + std::string(files.tokenizer->name()) + ")"},
+      {d.architecture, counted_noun(d.num_layers, "layer"), "width " + std::to_string(d.width),
+       counted_noun(files.tokenizer->vocab_size(), "token") + " (" + std::string(files.tokenizer->name()) + ")"},
       {},
       {}};
   if (!files.chat_template) seen.not_used.emplace_back("no chat template in it");
@@ -74,7 +75,7 @@ SeenFile see_config(const Content& content) {
   const ModelShape shape = is_named ? find_model(content.path) : model_from_config_json(content.text(), content.path);
   SeenFile seen{"", "model's config.json", {printable_line(shape.name)}, {}, {}};
   seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
-               number("%g layers of a mixer and a feed-forward", shape.layers)};
+               number("%g layer", shape.layers) + (shape.layers == 1.0 ? "" : "s") + " of a mixer and a feed-forward"};
   if (!shape.assumption.empty()) seen.not_used.push_back(printable_line(shape.assumption));
   return seen;
 }
@@ -82,7 +83,7 @@ SeenFile see_config(const Content& content) {
 SeenFile see_safetensors(const Content& content) {
   return {"",
           "safetensors file",
-          {std::to_string(SafetensorsFile::open(content.path).names().size()) + " tensors"},
+          {counted_noun(std::ssize(SafetensorsFile::open(content.path).names()), "tensor")},
           {},
           {}};
 }
@@ -91,7 +92,7 @@ SeenFile see_grammar(const Content& content) {
   std::int64_t rules = 0;
   for (std::size_t at = content.text().find("::="); at != std::string::npos; at = content.text().find("::=", at + 3))
     ++rules;
-  return {"", "grammar (GBNF)", {std::to_string(rules) + " rules"}, {}, {}};
+  return {"", "grammar (GBNF)", {counted_noun(rules, "rule")}, {}, {}};
 }
 
 SeenFile see_schema(const Content& content) {
@@ -138,13 +139,11 @@ SeenFile see_arrivals(const Content& content) {
   SeenFile seen{
       "",
       "trace of requests",
-      {std::to_string(trace.requests.size()) + (trace.requests.size() == 1 ? " request" : " requests")},
+      {counted_noun(std::ssize(trace.requests), "request")},
       {number("arrivals over %.4g s", trace.seconds()) + " (in " + trace.unit + ")",
        number("prompts of %.0f tokens on average", prompts / requests), number("outputs of %.0f", outputs / requests)},
       {}};
-  if (trace.left_out > 0)
-    seen.not_used.push_back(std::to_string(trace.left_out) + (trace.left_out == 1 ? " request" : " requests") +
-                            " without output");
+  if (trace.left_out > 0) seen.not_used.push_back(counted_noun(trace.left_out, "request") + " without output");
   return seen;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
@@ -67,7 +68,7 @@ Json machine_profile_json(const MachineProfile& profile) {
 
 void print_machine_profile(const MachineProfile& profile, std::ostream& out) {
   out << printable_line(profile.cpu + ", " + profile.simd + ": " + profile.model + ", " + profile.arithmetic) << ", "
-      << profile.threads << (profile.threads == 1 ? " thread\n" : " threads\n");
+      << counted_noun(profile.threads, "thread") << '\n';
   char line[120];
   for (const TimedPass& pass : profile.passes) {
     std::snprintf(line, sizeof line, "  %2lld rows behind %4lld tokens  %8.3f ms\n", static_cast<long long>(pass.rows),

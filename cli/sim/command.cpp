@@ -17,6 +17,7 @@
 #include "base/files/atomic_file.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -40,8 +41,7 @@ std::string right(const std::string& text, std::size_t width) {
 
 void print_sim_report(std::ostream& out, const Scenario& scenario, std::span<const PolicyReport> reports) {
   out << printable_line(scenario.server) << '\n'
-      << scenario.workload.num_requests << " requests, " << scenario.replications << " replication"
-      << (scenario.replications == 1 ? "" : "s");
+      << scenario.workload.num_requests << " requests, " << counted_noun(scenario.replications, "replication");
   if (!scenario.static_batch) out << ", " << scenario.scheduler.num_blocks << " KV blocks";
   if (const auto& trace = scenario.workload.recorded) {
     out << "\ntrace: " << trace->requests.size() << " requests over " << text("%.4g", trace->seconds()) << " s, times "

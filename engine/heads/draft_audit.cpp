@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 #include "engine/heads/head_faults.hpp"
 #include "engine/heads/recorded_replay.hpp"
 #include "engine/heads/slow_head.hpp"
@@ -453,7 +454,7 @@ class Auditor {
 
   std::string sentence() const {
     const DraftAgreement& all = audit.all;
-    const std::string drafts = std::to_string(all.drafts()) + " drafts";
+    const std::string drafts = counted_noun(all.drafts(), "draft");
     std::string text(name_of(audit.verdict));
     if (audit.verdict == DraftVerdict::inconclusive)
       return text + ": " + drafts + " and no difference; expected " + std::to_string(options_.drafts_min) +
@@ -468,8 +469,7 @@ class Auditor {
               std::to_string(audit.first->position) + " of " + audit.first->where + " on";
     if (!audit.accounting.empty())
       text += (all.different > 0 ? "; " : "") + std::string("the accounts of ") +
-              std::to_string(audit.accounting.size()) +
-              (audit.accounting.size() == 1 ? " request do not add up" : " requests do not add up");
+              counted_noun(std::ssize(audit.accounting), "request") + " do not add up";
     if (all.different == 0) return text;
     const std::vector<const FaultLook*> explanations = audit.explanations();
     if (audit.replayed_different == 0)

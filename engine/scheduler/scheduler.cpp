@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
@@ -28,10 +29,6 @@ const SchedulerOptions& checked(const SchedulerOptions& options) {
   return options;
 }
 
-std::string count_of(std::int64_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options, SpeculationPolicy policy)
@@ -45,7 +42,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, SpeculationPolicy policy)
 void Scheduler::check(const RequestSpec& spec, std::string_view where) const {
   const auto fail = [&](const std::string& what) { throw input_error(std::string(where), what); };
   if (metrics_.num_waiting >= options_.waiting_max)
-    fail(count_of(metrics_.num_waiting, "request") + " wait; expected fewer than " +
+    fail(counted_noun(metrics_.num_waiting, "request") + " wait; expected fewer than " +
          std::to_string(options_.waiting_max));
   if (spec.output_len_max < 1)
     fail("output_len_max is " + std::to_string(spec.output_len_max) + "; expected 1 token or more");
@@ -54,11 +51,11 @@ void Scheduler::check(const RequestSpec& spec, std::string_view where) const {
   const auto check_stream = [&](const char* name, std::int32_t prompt_len, std::size_t num_keys) {
     if (prompt_len < 1) fail(std::string(name) + " is empty; expected at least 1 token");
     if (prompt_len >= options_.context_len_max)
-      fail(std::string(name) + " has " + count_of(prompt_len, "token") + "; expected at most " +
+      fail(std::string(name) + " has " + counted_noun(prompt_len, "token") + "; expected at most " +
            std::to_string(options_.context_len_max - 1) + ", so that one more fits into the context of " +
            std::to_string(options_.context_len_max));
     if (num_keys > static_cast<std::size_t>(prompt_len / kKvBlockSlots))
-      fail(std::string(name) + " has " + count_of(static_cast<std::int64_t>(num_keys), "block key") +
+      fail(std::string(name) + " has " + counted_noun(static_cast<std::int64_t>(num_keys), "block key") +
            "; expected at most " + std::to_string(prompt_len / kKvBlockSlots) + ", one for each full block");
     // The last token of the output is never computed.
     const std::int64_t most =
@@ -70,11 +67,11 @@ void Scheduler::check(const RequestSpec& spec, std::string_view where) const {
   if (spec.companion_prompt_len)
     check_stream("the unconditional prompt", *spec.companion_prompt_len, spec.companion_block_keys.size());
   if (blocks > options_.num_blocks)
-    fail("it may need " + count_of(blocks, "KV block") + "; expected at most the " +
+    fail("it may need " + counted_noun(blocks, "KV block") + "; expected at most the " +
          std::to_string(options_.num_blocks) + " of the cache");
   const std::int64_t least_rows = options_.chunked_prefill ? (spec.companion_prompt_len ? 2 : 1) : rows;
   if (least_rows > options_.token_budget)
-    fail("it needs " + count_of(least_rows, "token") + " in one step; expected at most the token budget of " +
+    fail("it needs " + counted_noun(least_rows, "token") + " in one step; expected at most the token budget of " +
          std::to_string(options_.token_budget));
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
+#include "base/words.hpp"
 #include "exactness/audit/tests.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "reference/step/step_rows.hpp"
@@ -259,7 +260,7 @@ class RowChecker {
 };
 
 std::string sentence_of(const FilterCheck& check) {
-  const std::string rows = std::to_string(check.rows.size()) + (check.rows.size() == 1 ? " row" : " rows");
+  const std::string rows = counted_noun(std::ssize(check.rows), "row");
   if (check.holds) return "holds: " + rows + ", each with the tokens and the distribution that the parameters ask for";
   const auto worst = static_cast<std::size_t>(check.failing.front());
   const FilterRow& row = check.rows[worst];

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/words.hpp"
 #include "exactness/statistics/chi_squared.hpp"
 #include "exactness/statistics/holm.hpp"
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
@@ -114,7 +115,7 @@ double detectable_distance(const std::vector<TestResult>& tests) {
 }
 
 std::string tests_in_words(std::size_t tests) {
-  return std::to_string(tests) + (tests == 1 ? " test" : " tests");
+  return counted_noun(static_cast<std::int64_t>(tests), "test");
 }
 
 std::string short_number(double value) {

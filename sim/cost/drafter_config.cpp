@@ -8,18 +8,13 @@
 #include "base/error.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "sim/cost/config_keys.hpp"
 
 namespace draftproof {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string in_small_letters(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 // The first word that a name holds decides.
 constexpr std::array<std::pair<const char*, const char*>, 14> kHeadNames{{{"peagle", "P-EAGLE"},
@@ -39,7 +34,7 @@ constexpr std::array<std::pair<const char*, const char*>, 14> kHeadNames{{{"peag
 
 std::string method_in(const std::string& name) {
   for (const auto& [word, method] : kHeadNames)
-    if (in_small_letters(name).find(word) != std::string::npos) return method;
+    if (lower_case(name).find(word) != std::string::npos) return method;
   return "";
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "sim/cost/presets.hpp"
 #include "sim/cost/quantization.hpp"
 
@@ -32,12 +33,6 @@ Gpu gpu_of(const TomlValue& entry) {
 const PresetFolder<Gpu>& gpu_folder() {
   static const PresetFolder<Gpu> read = read_presets<Gpu>("gpus", "gpu", gpu_of);
   return read;
-}
-
-std::string lower_case(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
 }
 
 bool has(const std::string& text, std::initializer_list<const char*> words) {

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
@@ -273,10 +274,7 @@ std::string MeasuredRow::text(const char* column) const {
 }
 
 std::string MeasuredRow::lower(const char* column) const {
-  std::string lower = text(column);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
+  return lower_case(text(column));
 }
 
 std::optional<double> MeasuredRow::number(const char* column, double least, double most) const {

@@ -4,6 +4,7 @@
 
 #include "base/near_names.hpp"
 #include "base/split.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
@@ -19,10 +20,7 @@ std::string lower_without_organisation(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   if (slash != std::string_view::npos && slash + 1 < name.size() && name.find(' ') == std::string_view::npos)
     name.remove_prefix(slash + 1);
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
+  return lower_case(name);
 }
 
 // "8b", "0.5b" and "68m", but not "80gb".

@@ -10,18 +10,12 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string lower_of(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
 
 // With a scale of 16 bits for 64 or 128 weights, and some layers left as they are.
 constexpr double kFourBitBytes = 0.55;
@@ -90,7 +84,7 @@ constexpr std::array kMethods{
 
 // The precision of a method; nothing where the list has no such.
 std::optional<std::string> listed(std::string_view method) {
-  std::string name = lower_of(method);
+  std::string name = lower_case(method);
   std::ranges::replace(name, '_', '-');
   for (const MethodRow& row : kMethods)
     for (const char* const known : row.names)
@@ -151,7 +145,7 @@ std::string words_in(const Json& object, std::initializer_list<const char*> keys
   std::string words;
   for (const char* key : keys)
     if (const Json* const value = find(object, {key}); value != nullptr)
-      words.append(1, ' ').append(lower_of(value->is_string() ? value->get<std::string>() : value->dump()));
+      words.append(1, ' ').append(lower_case(value->is_string() ? value->get<std::string>() : value->dump()));
   return words;
 }
 
@@ -190,7 +184,7 @@ double kv_bytes_of(const Json& q) {
   const Json* const scheme = find(q, {"kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_quant_config"});
   if (scheme == nullptr || scheme->empty()) return 0.0;
   if (const auto element = scheme->is_object() ? element_of(*scheme) : std::nullopt) return element->bits / 8.0;
-  const std::string words = lower_of(scheme->dump());
+  const std::string words = lower_case(scheme->dump());
   return words.find('4') != std::string::npos && words.find('8') == std::string::npos ? 0.5
          : words.find('8') != std::string::npos                                       ? 1.0
                                                                                       : 0.0;
@@ -271,7 +265,7 @@ std::optional<WeightFormat> format_of(const Json& q) {
 }  // namespace
 
 std::optional<WeightFormat> format_in(std::string_view text) {
-  const std::string lower = lower_of(text);
+  const std::string lower = lower_case(text);
   for (const FormatRow& row : kFormats)
     for (const char* const word : row.words)
       if (word != nullptr && lower.find(word) != std::string::npos)
@@ -418,7 +412,7 @@ Quantization Quantization::of_config(const Json& config, const Json& beside, con
     return found != nullptr || text == nullptr ? found : find(*text, keys);
   };
   if (const Json* const type = find_in({"torch_dtype", "dtype"}); type != nullptr) {
-    const std::string name = lower_of(type->is_string() ? type->get<std::string>() : type->dump());
+    const std::string name = lower_case(type->is_string() ? type->get<std::string>() : type->dump());
     if (name.find("float32") != std::string::npos || name == "float" || name == "fp32") {
       made.plain_ = {"32-bit", 4.0, 16.0};
     } else if (name.find("float16") == std::string::npos && name.find("half") == std::string::npos && name != "auto" &&

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 
 namespace draftproof {
@@ -226,7 +227,7 @@ void add_vllm_benchmark(const Json& run, const Place& place, JsonAcceptance& all
   window.size = counted(drafts);
   std::string configuration = place.configuration;
   if (!window.survival.empty())
-    configuration += (configuration.empty() ? "" : ", ") + std::to_string(window.survival.size()) + " drafts";
+    configuration += (configuration.empty() ? "" : ", ") + counted_noun(std::ssize(window.survival), "draft");
   all.formats.insert("vLLM benchmark JSON");
   JsonRuns& runs = all.runs[configuration];
   if (drafts && drafted && accepted) {

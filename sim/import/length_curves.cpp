@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/import/text_lines.hpp"
 
@@ -111,14 +112,12 @@ const Curve& chosen(const std::vector<Curve>& curves, const std::string& choice,
     if (choice.empty() || choice == curve.model || choice == curve.mode || choice == curve.name())
       found.push_back(&curve);
   if (found.size() == 1) return *found.front();
-  std::string names;
-  for (std::size_t i = 0; i < std::min<std::size_t>(curves.size(), 8); ++i)
-    names += (i == 0 ? "" : ", ") + printable_line(curves[i].name());
-  if (curves.size() > 8) names += ", ...";
+  std::vector<std::string> names;
+  for (const Curve& curve : curves) names.push_back(curve.name());
   throw input_error(name, (found.empty() ? "has no curve " + in_quotes(choice)
-                                         : "has " + std::to_string(found.size()) + " curves" +
+                                         : "has " + counted_noun(std::ssize(found), "curve") +
                                                (choice.empty() ? "" : " of " + in_quotes(choice))) +
-                              "; expected one of " + names);
+                              "; expected one of " + first_names(names));
 }
 
 // The conditional rate by which `count` rates behind one of `last` add up to `sum`, as near as one from 0 to 1 comes.
@@ -206,7 +205,7 @@ AcceptanceData read_length_curves(std::string_view text, const std::string& name
   data.notes.push_back("Lengths of " + printable_line(curve.name()) +
                        ": the rates are those whose sums they are; runs with fewer drafts are runs of their own.");
   if (std::abs(worst) > 0.005)
-    data.notes.push_back("No rates have these lengths: with " + std::to_string(worst_k) + " drafts they are " +
+    data.notes.push_back("No rates have these lengths: with " + counted_noun(worst_k, "draft") + " they are " +
                          number("%.3f", std::abs(worst)) + (worst > 0.0 ? " above" : " below") + " the file's.");
   return data;
 }

@@ -10,6 +10,7 @@
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/text_lines.hpp"
 
@@ -371,9 +372,7 @@ AcceptanceData read_llama_cpp_log(std::string_view text, const std::string& name
   std::erase_if(servers, [](const auto& entry) { return !entry.second.speculates(); });
   std::vector<std::string> names;
   for (const auto& [of, found] : servers) names.push_back(of);
-  constexpr std::size_t kNamesShown = 4;
-  const std::string shown = joined(std::span(names).first(std::min(names.size(), kNamesShown)), ", ", in_quotes) +
-                            (names.size() > kNamesShown ? ", ..." : "");
+  const std::string shown = first_names(names);
   if (names.empty()) throw input_error(name, "has no line of llama.cpp's speculation; expected \"draft acceptance\"");
   if (server.empty() && names.size() > 1)
     throw input_error(name, "has several servers that speculate (" + shown + "); expected one, chosen by its name");

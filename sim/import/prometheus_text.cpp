@@ -12,6 +12,7 @@
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/import/prometheus_samples.hpp"
 
@@ -336,16 +337,14 @@ Model model_of(std::string_view text, const std::string& name, const std::string
   for (const Model* const of : with_speculation) names.push_back(engines ? of->engine + ":" + of->name : of->name);
   std::size_t chosen = 0;
   if (model.empty() && names.size() > 1) {
-    constexpr std::size_t kNamesShown = 4;
-    std::string shown = joined(std::span(names).first(std::min(kNamesShown, names.size())), ", ", in_quotes);
-    if (names.size() > kNamesShown) shown += " and " + std::to_string(names.size() - kNamesShown) + " more";
-    throw input_error(name, "has counters of several models (" + shown + "); expected one, chosen by its model_name");
+    throw input_error(
+        name, "has counters of several models (" + first_names(names) + "); expected one, chosen by its model_name");
   }
   if (!model.empty()) {
     chosen = static_cast<std::size_t>(std::ranges::find(names, model) - names.begin());
     if (chosen == names.size())
       throw input_error(name, "has no counters of speculation with model_name " + in_quotes(model) +
-                                  "; expected one of " + in_quotes(names.front()) + (names.size() > 1 ? ", ..." : ""));
+                                  "; expected one of " + first_names(names));
   }
   Model found = std::move(*with_speculation[chosen]);
   found.name = names[chosen];

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/text_lines.hpp"
 
@@ -37,7 +38,7 @@ const std::vector<Names>& other_names() {
 }
 
 std::string plain_name(std::string name) {
-  for (char& c : name) c = c == ' ' || c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (char& c : name) c = c == ' ' || c == '-' ? '_' : lower_case(c);
   return name;
 }
 

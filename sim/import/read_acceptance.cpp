@@ -12,6 +12,7 @@
 #include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "base/text_encoding.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
 #include "sim/import/acceptance_data.hpp"
@@ -210,7 +211,7 @@ AcceptanceData read_acceptance(const std::string& path, const ImportOptions& opt
   const LogText log = read_log_text(path);
   AcceptanceData data = parse_acceptance(log.text, path, options);
   if (log.lines_left_out > 0)
-    data.notes.push_back(std::to_string(log.lines_left_out) + " lines in its middle are left out.");
+    data.notes.push_back(counted_noun(log.lines_left_out, "line") + " in its middle left out.");
   return data;
 }
 

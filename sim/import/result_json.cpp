@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/import/json_acceptance.hpp"
 #include "sim/import/json_documents.hpp"
@@ -60,10 +61,7 @@ AcceptanceData data_of(JsonAcceptance&& all, std::string_view text, const std::s
   std::vector<std::string> names;
   for (const auto& [of, runs] : all.runs) names.push_back(of);
   if (names.size() > 1 || !configuration.empty()) {
-    constexpr std::size_t kNamesShown = 4;
-    const std::string shown =
-        joined(std::span(names).first(std::min(names.size(), kNamesShown)), ", ", in_quotes) +
-        (names.size() > kNamesShown ? " and " + std::to_string(names.size() - kNamesShown) + " more" : "");
+    const std::string shown = first_names(names);
     if (configuration.empty())
       throw input_error(name, "has runs of several configurations (" + shown + "); expected one, chosen by its name");
     if (!all.runs.contains(configuration))
@@ -112,7 +110,8 @@ AcceptanceData read_result_jsons(const std::vector<NamedText>& texts, const std:
   }
   AcceptanceData data = data_of(std::move(all), texts.empty() ? "" : texts.front().text, name, configuration);
   if (const std::int64_t others = std::ssize(texts) - used; others > 0)
-    data.notes.push_back(std::to_string(others) + " of " + std::to_string(texts.size()) + " files say no acceptance.");
+    data.notes.push_back(std::to_string(others) + " of " + counted_noun(std::ssize(texts), "file") +
+                         " without acceptance.");
   return data;
 }
 

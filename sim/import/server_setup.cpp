@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "sim/cost/quantization.hpp"
 #include "sim/import/log_records.hpp"
 #include "sim/import/python_arguments.hpp"
@@ -23,12 +24,6 @@ std::string last_part(std::string path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-std::string lower_of(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 constexpr const char* kUnquantised = "none";
 
 // Errors (input) at `where`: as of precision_error.
@@ -43,7 +38,7 @@ std::string weights_of_server(const std::optional<std::string>& method, const st
   return precision;
 }
 std::string cache_of_server(const std::optional<std::string>& type, const std::string& where) {
-  const std::string lower = lower_of(type.value_or("auto"));
+  const std::string lower = lower_case(type.value_or("auto"));
   const auto has = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
   if (lower == "auto" || has("16") || lower == "half") return "";
   if (has("fp8") || has("int8")) return "KV fp8";
@@ -67,7 +62,7 @@ void set_precision(const std::optional<std::string>& method, const std::optional
 }
 
 std::string drafter_named(const std::string& method, const std::optional<std::string>& draft_model) {
-  const std::string lower = lower_of(method);
+  const std::string lower = lower_case(method);
   constexpr std::array<std::pair<std::string_view, const char*>, 10> kMethods{{{"p-eagle", "P-EAGLE"},
                                                                                {"eagle3", "EAGLE-3"},
                                                                                {"eagle", "EAGLE"},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/words.hpp"
 #include "sim/import/log_records.hpp"
 #include "sim/import/server_setup.hpp"
 
@@ -36,8 +37,8 @@ class SglangReader {
       }
     }
     if (repeated_ > 0)
-      data.notes.push_back(std::to_string(repeated_) +
-                           " lines of further tensor-parallel ranks repeat the first one's.");
+      data.notes.push_back(counted_noun(repeated_, "line") +
+                           " of further tensor-parallel ranks left out: they repeat the first one's.");
   }
 
   AcceptanceData data;
@@ -114,8 +115,8 @@ AcceptanceData read_sglang_log(std::string_view text, const std::string& name, b
   data.tree_nodes = reader.form.tree_nodes;
   merge_windows(reader.windows, name, data);
   if (data.tree_nodes > 0)
-    data.notes.push_back("The drafts were trees of " + std::to_string(data.tree_nodes) +
-                         " nodes (num_draft_tokens counts the root).");
+    data.notes.push_back("The drafts were trees of " + counted_noun(data.tree_nodes, "node") +
+                         " (num_draft_tokens counts the root).");
   return data;
 }
 

@@ -6,13 +6,10 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
@@ -38,7 +35,7 @@ std::string without_escapes(std::string_view line) {
 std::optional<std::string_view> behind(std::string_view line, std::string_view key) {
   for (std::size_t at = find_words(line, key); at != std::string_view::npos; at = find_words(line, key, at + 1)) {
     // A key is not the end of a longer word: "acceptance length" is not "xacceptance length".
-    const char before = at == 0 ? ' ' : lower(line[at - 1]);
+    const char before = at == 0 ? ' ' : lower_case(line[at - 1]);
     if ((before >= 'a' && before <= 'z') || before == '_' || before == '-') continue;
     std::string_view rest = line.substr(at + key.size());
     const auto skip = [&](auto is) {
@@ -141,7 +138,7 @@ std::optional<int> time_of_day(std::string_view line) {
 std::size_t find_words(std::string_view text, std::string_view words, std::size_t from) {
   if (from > text.size()) return std::string_view::npos;
   const auto found = std::search(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), words.begin(),
-                                 words.end(), [](char a, char b) { return lower(a) == lower(b); });
+                                 words.end(), [](char a, char b) { return lower_case(a) == lower_case(b); });
   return found == text.end() ? std::string_view::npos : static_cast<std::size_t>(found - text.begin());
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/log_records.hpp"
 #include "sim/import/text_lines.hpp"
@@ -291,15 +292,14 @@ class VllmReader {
       data_.accepted_tokens = accepted_;
     }
     if (short_lists_ > 0)
-      data_.notes.push_back(
-          std::to_string(short_lists_) +
-          " lists of rates are shorter than the drafts: their sum is below the mean acceptance length.");
+      data_.notes.push_back(counted_noun(short_lists_, "list") +
+                            " of rates shorter than the drafts: the sum is below the mean acceptance length.");
     if (had_counters_)
       data_.notes.push_back(
           "Counters of vLLM before 0.9: the acceptance length is emitted tokens / drafts, since their accepted tokens "
           "count drafts behind a rejected one.");
     if (without_length_ > 0)
-      data_.notes.push_back(std::to_string(without_length_) + " lines do not say how many tokens a draft has.");
+      data_.notes.push_back(counted_noun(without_length_, "line") + " without the number of tokens of a draft.");
     set_draft_share();
   }
 

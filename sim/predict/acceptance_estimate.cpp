@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/thinning.hpp"
 #include "sim/acceptance/tree_survival.hpp"
@@ -71,7 +72,7 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
   estimate.single_length_error_ = data.acceptance_length_error.value_or(0.0);
   estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};
   estimate.notes_.push_back("Only the acceptance length " + number("%.3g", data.acceptance_length) + " at " +
-                            std::to_string(levels) + " drafts is known; other numbers of drafts are extrapolated.");
+                            counted_noun(levels, "draft") + " is known; other numbers of drafts are extrapolated.");
   if (data.draft_len_is_least && !drafts)
     estimate.notes_.push_back("K = " + std::to_string(levels) +
                               " is the mean of the drafts, rounded up, since nothing says K: -k K, of predict "

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 
 namespace draftproof {
@@ -142,7 +143,7 @@ std::string milliseconds(double ms) {
 
 std::string name_of(const DraftSize& form) {
   if (!form.is_tree()) return "K = " + std::to_string(form.depth);
-  return "a tree of " + std::to_string(form.nodes) + " nodes, " + std::to_string(form.depth) + " deep";
+  return "a tree of " + counted_noun(form.nodes, "node") + ", " + std::to_string(form.depth) + " deep";
 }
 
 std::string CheckedStep::text() const {

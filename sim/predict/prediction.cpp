@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/words.hpp"
 #include "sim/cost/validation.hpp"
 
 namespace draftproof {
@@ -210,7 +211,7 @@ std::vector<std::int64_t> batch_ladder(std::int64_t most) {
 
 // "300 to 512", "from 900 requests at a time on".
 std::string text_of(const LoadInterval& interval, const Prediction& prediction) {
-  if (interval.to == prediction.looked_up_to) return "from " + std::to_string(interval.from) + " requests at a time on";
+  if (interval.to == prediction.looked_up_to) return "from " + counted_noun(interval.from, "request") + " at a time on";
   if (interval.from == interval.to) return "at " + std::to_string(interval.from);
   return "at " + std::to_string(interval.from) + " to " + std::to_string(interval.to);
 }
@@ -226,9 +227,8 @@ std::string load_advice_of(const Prediction& prediction, std::int64_t context) {
   std::erase_if(off, [&](const LoadInterval& interval) { return interval.from > most; });
   if (off.empty()) {
     out << "It pays at every load "
-        << (most == prediction.batch_of_memory
-                ? "that fits (" + std::to_string(most) + (most == 1 ? " request)" : " requests)")
-                : "up to " + std::to_string(most) + " requests, as far as was looked");
+        << (most == prediction.batch_of_memory ? "that fits (" + counted_noun(most, "request") + ")"
+                                               : "up to " + counted_noun(most, "request") + ", as far as was looked");
   } else {
     out << "Turn speculation off ";
     for (std::size_t i = 0; i < off.size(); ++i)
@@ -295,8 +295,8 @@ std::string advice_of(const Prediction& prediction, const BatchPrediction& at_me
       too_large += (too_large.empty() ? "Batch " : ", ") + std::to_string(batch.batch);
   }
   if (!too_large.empty())
-    too_large += " does not fit: the memory holds " + std::to_string(held) +
-                 (held == 1 ? " request of " : " requests of ") + std::to_string(options.context) + " tokens.";
+    too_large += " does not fit: the memory holds " + counted_noun(held, "request") + " of " +
+                 counted_noun(options.context, "token") + ".";
   if (fitting.empty()) {
     out << too_large << " ";
     too_large.clear();

@@ -8,13 +8,10 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
-
-std::string counted(std::int64_t number, const std::string& of) {
-  return std::to_string(number) + " " + of + (number == 1 ? "" : "s");
-}
 
 void say_server(const ServerSetup& server, SeenLog& seen) {
   if (!server.model.empty()) seen.is.push_back(server.model);
@@ -24,7 +21,7 @@ void say_server(const ServerSetup& server, SeenLog& seen) {
     seen.is.push_back("K = " + std::to_string(*drafts));
   else if (seen.acceptance && seen.acceptance->draft_len_is_least)
     seen.is.push_back("K of at least " + std::to_string(seen.acceptance->draft_len));
-  if (server.tree_nodes > 0) seen.is.push_back("trees of " + std::to_string(server.tree_nodes) + " nodes");
+  if (server.tree_nodes > 0) seen.is.push_back("trees of " + counted_noun(server.tree_nodes, "node"));
   if (server.adaptive) seen.is.emplace_back("drafts of several lengths");
   if (server.found() && server.drafter.empty() && !seen.acceptance) seen.is.emplace_back("no speculation");
   if (server.tp) seen.is.push_back("TP " + std::to_string(*server.tp));
@@ -36,10 +33,10 @@ void say_server(const ServerSetup& server, SeenLog& seen) {
 void say_acceptance(const AcceptanceData& data, SeenLog& seen) {
   std::string words = "acceptance " + number("%.2f", data.acceptance_length);
   if (data.drafts)
-    words += " over " + counted(*data.drafts, "step");
+    words += " over " + counted_noun(*data.drafts, "step");
   else if (data.windows > 1)
-    words += " over " + counted(data.windows, "window");
-  if (!data.survival.empty()) words += ", rates of " + counted(std::ssize(data.survival), "position");
+    words += " over " + counted_noun(data.windows, "window");
+  if (!data.survival.empty()) words += ", rates of " + counted_noun(std::ssize(data.survival), "position");
   seen.used.push_back(words);
 }
 
@@ -55,18 +52,18 @@ void say_load(const AcceptanceData& data, SeenLog& seen) {
       ++with_prefills;
   }
   if (!decodes_alone({0.0, outputs, prompts})) seen.prompt_per_output = prompts / outputs;
-  seen.is.push_back(counted(std::ssize(data.throughput), "window") + " of throughput");
-  if (idle > 0) seen.not_used.push_back(counted(idle, "window") + " without a load");
+  seen.is.push_back(counted_noun(std::ssize(data.throughput), "window") + " of throughput");
+  if (idle > 0) seen.not_used.push_back(counted_noun(idle, "window") + " without a load");
   if (idle == std::ssize(data.throughput)) return;
   std::set<int> groups;
   for (const ThroughputWindow& window : data.throughput) groups.insert(window.engine);
   if (const auto all = static_cast<std::size_t>(seen.server.dp); all > 1 && groups.size() != all) {
-    seen.not_used.push_back("the windows of throughput, which are of " + counted(std::ssize(groups), "group") + " of " +
-                            std::to_string(all));
+    seen.not_used.push_back("the windows of throughput, which are of " + counted_noun(std::ssize(groups), "group") +
+                            " of " + std::to_string(all));
     return;
   }
   if (groups.size() > 1 && !seen.server.found()) {
-    seen.not_used.push_back("the windows of throughput, which are of " + counted(std::ssize(groups), "group") +
+    seen.not_used.push_back("the windows of throughput, which are of " + counted_noun(std::ssize(groups), "group") +
                             ", and no line says of how many");
     return;
   }
@@ -81,7 +78,7 @@ void say_load(const AcceptanceData& data, SeenLog& seen) {
   seen.used.push_back(
       "step " + milliseconds(seen.step->ms) +
       (decoding ? "" : ", " + number("%.0f", seen.step->prompt_tokens_per_second) + " prompt tokens a second in it"));
-  if (decoding && with_prefills > 0) seen.not_used.push_back(counted(with_prefills, "window") + " with prefills");
+  if (decoding && with_prefills > 0) seen.not_used.push_back(counted_noun(with_prefills, "window") + " with prefills");
   if (seen.prompt_per_output > 0.0)
     seen.used.push_back(number("%.2g", seen.prompt_per_output) + " prompt tokens for one generated");
 }
@@ -139,7 +136,7 @@ SeenLog see_log(const LogText& log, const std::string& path, const ImportOptions
   SeenLog seen =
       seen_of(parse_acceptance(log.text, path, with_plain(options)), read_server_setup(log.text, path), path);
   if (log.lines_left_out > 0)
-    seen.not_used.push_back(counted(log.lines_left_out, "line") + " in the middle, which are too many");
+    seen.not_used.push_back(counted_noun(log.lines_left_out, "line") + " in the middle, which are too many");
   return seen;
 }
 

@@ -17,6 +17,7 @@
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "sim/csv.hpp"
 
 namespace draftproof {
@@ -61,8 +62,8 @@ constexpr std::array<Mark, 9> kMarks{{{"parent_chat_id", "s"},
                                       {"input_length", "ms"}}};
 
 bool same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower_case(x) == lower_case(y); });
 }
 
 const Unit& unit_named(std::string_view name) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/words.hpp"
 #include "exactness/proof/distribution_text.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "studies/exactness/exactness.hpp"
@@ -14,7 +15,7 @@ namespace draftproof {
 namespace {
 
 std::string pairs_of_models(std::int32_t count) {
-  return std::to_string(count) + (count == 1 ? " pair of models" : " pairs of models");
+  return counted_noun(count, "pair of models", "pairs of models");
 }
 
 // A lossy verifier that fails is as claimed.

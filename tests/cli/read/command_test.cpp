@@ -91,8 +91,8 @@ TEST_CASE("read says of an unknown file what it is likest to, and gives the same
   write_whole_file(path, "root ::= \"a\"\n");
   const auto document = json_of({"read", path});
   CHECK(document.at("read").at("format") == "grammar (GBNF)");
-  CHECK(document.at("read").at("is") == nlohmann::json{"1 rules"});
-  CHECK(document.at("read").at("text") == path + " is a grammar (GBNF): 1 rules");
+  CHECK(document.at("read").at("is") == nlohmann::json{"1 rule"});
+  CHECK(document.at("read").at("text") == path + " is a grammar (GBNF): 1 rule");
 }
 
 }  // namespace draftproof

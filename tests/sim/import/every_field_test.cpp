@@ -100,7 +100,7 @@ TEST_CASE("every field of an SGLang log is counted by hand") {
   AcceptanceData expected{.format = "SGLang log", .windows = 3, .draft_len = 3};
   expected.acceptance_length = 1.0 + (24 * 2.0 + 10 * 1.2 + 8 * 1.5) / 42;
   expected.throughput = {{24.0, 239.06, 0.0, 0, 3.0}, {10.0, 77.5, 0.0, 1, 2.2}};
-  expected.notes = {"2 lines of further tensor-parallel ranks repeat the first one's."};
+  expected.notes = {"2 lines of further tensor-parallel ranks left out: they repeat the first one's."};
   check_import(server + decode, expected);
 
   // Without the steps of the drafter K is the number of draft tokens less the root.
@@ -187,7 +187,7 @@ TEST_CASE("every field of a vLLM log whose lists of rates are shorter than its d
                           .acceptance_length = 3.0};
   expected.survival = {214.0 / 267, 187.0 / 267};
   expected.survival_error = coin_errors(expected.survival, 267);
-  expected.notes = {"1 lists of rates are shorter than the drafts: their sum is below the mean acceptance length."};
+  expected.notes = {"1 list of rates shorter than the drafts: the sum is below the mean acceptance length."};
   check_import(
       "SpecDecoding metrics: Mean acceptance length: 3.00, Accepted: 400 tokens, Drafted: 600 tokens, Per-position "
       "acceptance rate: 0.800, 0.700, Avg Draft acceptance rate: 66.7%\n",

@@ -225,7 +225,7 @@ TEST_CASE("acceptance lengths by K give rates whose sums they are") {
   CHECK(falls.acceptance_length == Approx(1.5));
   REQUIRE(falls.notes.size() == 2);
   CHECK_THAT(falls.notes[1], Catch::Contains("with 2 drafts they are 0.100 above the file's"));
-  CHECK_THAT(refusal(text), Catch::Contains("has 2 curves; expected one of qwen/thinking_off, qwen/thinking_on"));
+  CHECK_THAT(refusal(text), Catch::Contains("has 2 curves; expected one of 'qwen/thinking_off', 'qwen/thinking_on'"));
   CHECK_THAT(refusal("m:\n  a:\n    1: 2.5\n"),
              Catch::Contains("line 3: the length is '2.5'; expected a number from 1 to 2"));
   CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n    2: 2.6\n"), Catch::Contains("line 4: K is '2'"));

@@ -66,7 +66,7 @@ TEST_CASE("a folder of a sweep is its runs, without their summaries") {
   CHECK(data.drafts == 10);
   CHECK(data.windows == 2);
   REQUIRE(!data.notes.empty());
-  CHECK(data.notes.back() == "1 of 3 files say no acceptance.");
+  CHECK(data.notes.back() == "1 of 3 files without acceptance.");
   const testing::TemporaryFolder empty;
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_acceptance(empty.path()); }), Catch::Contains("0 JSON files"));
 }
