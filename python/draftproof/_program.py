@@ -15,10 +15,11 @@ import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Sequence, TypeVar, Union
+from typing import Any, Callable, Sequence, TypeVar, Union, overload
 
 from ._core import Error
-from ._documents import Acceptance, Document, Generated, Lab, Prediction, Proofs, Simulation, Tree
+from ._documents import Acceptance, Document, Generated, Lab, Prediction, Proof, Proofs, Simulation, Tree
+from ._proof import prove_rule
 
 Found = TypeVar("Found", bound=Document)
 Path_ = Union[str, "os.PathLike[str]"]
@@ -100,9 +101,30 @@ def generate(prompt: str, **options: Any) -> Generated:
     return run(Generated, "generate", (), {"prompt": prompt, **options})
 
 
-def prove(verifier: str = "all", **options: Any) -> Proofs:
+@overload
+def prove(verifier: str = "all", **options: Any) -> Proofs: ...
+@overload
+def prove(verifier: Callable[..., Any], **options: Any) -> Proof: ...
+def prove(verifier: Union[str, Callable[..., Any]] = "all", **options: Any) -> Union[Proofs, Proof]:
     """Is the distribution of a verifier exactly the target's? By enumeration over fractions, case by case.
-    docs/exactness.md."""
+    docs/exactness.md.
+
+    A name: what `draftproof prove --verifier NAME --json` prints. A callable rule(draft, p, q, chance): its proof, without
+    the program, over the same pairs of models; it returns the emitted tokens, and takes every decision by
+    chance.accept(p), True with probability p, and chance.draw(weights), an index. All numbers are Fractions.
+
+    draft="chain" (K tokens from q): draft is a list [K]; p[i] and q[i], [V], the distributions after i of its tokens.
+    draft="iid", "distinct" or "greedy" (`branches` children at every node: independent draws, draws without replacement,
+    the most probable tokens and one draw of the rest), or "paths" (`branches` independent paths, merged): a path is a tuple
+    of tokens, draft.children(path) are the tokens after it as drawn, p[path] and q[path], [V], the distributions there.
+    A callable drafter(q, depth, chance), q[path] as above: a list is a chain, a dict has the children of every path.
+
+    Options: vocab=3 (V), num_speculative_tokens (K; 3, of trees 2), steps=2, instances=20 (pairs of models), seed=0;
+    certificate="FILE" writes one step for exactness/proof/check_certificate.py. What the rule raises refutes it and stands
+    in the counterexample, which is that of the smallest K and V that refute it too. Error: an option outside its range, a
+    decision by a float, a rule that decides by anything but chance or takes more than 400 decisions a step."""
+    if callable(verifier):
+        return prove_rule(verifier, **options)
     return run(Proofs, "prove", (), {"verifier": verifier, **options})
 
 
