@@ -35,7 +35,7 @@ void print_checked(const CourseLesson& lesson, const CheckedAnswer& checked) {
     std::cout << "; draftproof " << exercise.command << " --json prints it at " << exercise.key
               << (exercise.per.empty() ? "" : " over " + exercise.per) << ".\n";
   else
-    std::cout << ". Hint: " << exercise.hint << ".\n";
+    std::cout << ". Hint: " << checked.hint << ".\n";
 }
 
 Json json_of(const CourseLesson& lesson, std::int64_t number) {
@@ -49,12 +49,12 @@ Json json_of(const CourseLesson& lesson, std::int64_t number) {
   return json;
 }
 
-Json json_of(const CourseLesson& lesson, const CheckedAnswer& checked) {
+Json json_of(const CheckedAnswer& checked) {
   return {{"exercise", checked.exercise},
           {"answer", checked.answer},
           {"value", finite("value", checked.value)},
           {"right", checked.right},
-          {"hint", checked.right ? Json() : Json(exercise_of(lesson, checked).hint)}};
+          {"hint", checked.right ? Json() : Json(checked.hint)}};
 }
 
 void list_lessons(const std::vector<CourseLesson>& course, const LessonArguments& arguments,
@@ -85,7 +85,7 @@ void run(const LessonArguments& arguments, ProgramContext& context) {
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document["lesson"] = json_of(lesson, *number);
-    document["checks"] = json_list(checked, [&](const CheckedAnswer& answer) { return json_of(lesson, answer); });
+    document["checks"] = json_list(checked, [](const CheckedAnswer& answer) { return json_of(answer); });
     return print_json(document);
   }
   if (checked.empty()) std::cout << lesson.page;

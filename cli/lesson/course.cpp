@@ -49,13 +49,27 @@ std::vector<CourseLesson> read_course(const std::string& folder) {
 }
 
 std::optional<double> answer_value(const std::string& text) {
+  const auto number_of = [](std::string part) { return read_number(part.starts_with('.') ? "0" + part : part); };
   const std::size_t slash = text.find('/');
-  const auto numerator = read_number(text.substr(0, slash));
+  const auto numerator = number_of(text.substr(0, slash));
   if (slash == std::string::npos || !numerator) return numerator;
-  const auto denominator = read_number(text.substr(slash + 1));
+  const auto denominator = number_of(text.substr(slash + 1));
   if (!denominator || *denominator == 0.0) return std::nullopt;
   return *numerator / *denominator;
 }
+
+namespace {
+
+// Whether the answer is the value to the two decimals or more that it has.
+bool rounds_to(double value, const std::string& answer) {
+  const std::size_t point = answer.find('.');
+  if (point == std::string::npos || answer.find_first_not_of("0123456789", point + 1) != std::string::npos)
+    return false;
+  const auto decimals = static_cast<double>(answer.size() - point - 1);
+  return decimals >= 2 && std::abs(value - *answer_value(answer)) <= 0.5 * std::pow(10.0, -decimals);
+}
+
+}  // namespace
 
 CheckedAnswer check_answer(const CourseLesson& lesson, const std::string& check) {
   const std::size_t sign = check.find('=');
@@ -66,7 +80,7 @@ CheckedAnswer check_answer(const CourseLesson& lesson, const std::string& check)
   if (!exercise)
     throw usage_error("--check", "names exercise " + in_quotes(check.substr(0, sign)) + "; expected " +
                                      expected_text(IntegerRange{1, count}));
-  CheckedAnswer checked{static_cast<int>(*exercise), check.substr(sign + 1), 0.0, false};
+  CheckedAnswer checked{static_cast<int>(*exercise), check.substr(sign + 1), 0.0, false, {}};
   const auto value = answer_value(checked.answer);
   if (!value)
     throw usage_error(
@@ -74,6 +88,10 @@ CheckedAnswer check_answer(const CourseLesson& lesson, const std::string& check)
   checked.value = *value;
   const Exercise& asked = lesson.exercises[static_cast<std::size_t>(checked.exercise - 1)];
   checked.right = std::abs(*value - asked.value) <= asked.tolerance;
+  if (!checked.right)
+    checked.hint = rounds_to(asked.value, checked.answer)
+                       ? "the answer rounds to it; give it to within " + number("%g", asked.tolerance)
+                       : asked.hint;
   return checked;
 }
 

@@ -28,7 +28,7 @@ struct CourseLesson {
 // In their order, lesson 1 first. Input error naming the file and line of what is missing or wrong.
 std::vector<CourseLesson> read_course(const std::string& folder);
 
-// "0.7", "7/10", "-3"; nothing for any other text and for a denominator of 0.
+// "0.7", ".7", "7/10", "-3"; nothing for any other text and for a denominator of 0.
 std::optional<double> answer_value(const std::string& text);
 
 struct CheckedAnswer {
@@ -36,6 +36,7 @@ struct CheckedAnswer {
   std::string answer;
   double value = 0.0;
   bool right = false;
+  std::string hint;  // of a wrong one
 };
 
 // `check` is EXERCISE=ANSWER. Usage error naming --check: another form, no such exercise, an answer that is no number.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -15,8 +16,11 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
+#include "base/files/own_files.hpp"
 #include "base/files/run_folder.hpp"
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/words.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
@@ -113,6 +117,21 @@ void print_loads(std::ostream& out, const Scenario& scenario, std::span<const Lo
           << right(text("%.2f", report.figure(Figure::goodput).mean), 9)
           << right(text("%.1f", report.figure(Figure::ttft_p50).mean), 10)
           << right(text("%.2f", report.figure(Figure::tpot_p50).mean), 13) << '\n';
+}
+
+// The file of a scenario that is named by its path, or by the name of a shipped one.
+std::string scenario_file(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(name, ignored) || name.find_first_of("./") != std::string::npos) return name;
+  const std::string folder = own_file("experiments/scenarios");
+  std::vector<std::string> known;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) known.push_back(entry.path().stem().string());
+  std::ranges::sort(known);
+  if (!std::ranges::binary_search(known, name))
+    throw usage_error("scenario", in_quotes(name) + " is no file, nor the name of a shipped scenario (" +
+                                      joined(known, ", ") + ")" + did_you_mean(name, known));
+  return folder + "/" + name + ".toml";
 }
 
 struct SimArguments {
@@ -226,8 +245,9 @@ std::string sim_figure(const Scenario& scenario, std::span<const PolicyReport> r
 }
 
 void run(const SimArguments& arguments, ProgramContext& context) {
-  require_artefacts(arguments.artefacts, {{"the scenario", arguments.request.file}});
   ScenarioRequest request = arguments.request;
+  request.file = scenario_file(request.file);
+  require_artefacts(arguments.artefacts, {{"the scenario", request.file}});
   if (!arguments.time_unit.empty()) request.changes.push_back("workload.arrivals.time_unit=" + arguments.time_unit);
   const Scenario scenario = scenario_of(request);
   std::vector<Scenario> loaded;  // all of them before the work, which takes long
@@ -240,7 +260,7 @@ void run(const SimArguments& arguments, ProgramContext& context) {
   for (std::size_t i = 0; i < loaded.size(); ++i)
     loads.push_back({arguments.loads[i], compare(loaded[i], arguments.threads)});
   Json document = json_document(context.arguments);
-  document.update(sim_json(arguments.request.file, scenario, reports, loads));
+  document.update(sim_json(request.file, scenario, reports, loads));
   if (out) out->commit(document);
   write_table_of(arguments.artefacts, "Policies on the same requests: " + scenario.server, context,
                  [&] { return sim_table(document); });
@@ -258,7 +278,9 @@ void run(const SimArguments& arguments, ProgramContext& context) {
 
 void add_sim(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SimArguments>();
-  options.required_text("scenario", arguments->request.file, "Scenario to run (docs/simulator.md)", "SCENARIO.toml");
+  options.required_text("scenario", arguments->request.file,
+                        "Scenario to run: a file, or a shipped one's name, as chat (docs/simulator.md)",
+                        "SCENARIO.toml");
   options.text("--out", arguments->out,
                "Folder for the result, the requests (CSV) and the steps (Chrome trace) of the first replication",
                "DIR");
@@ -275,8 +297,7 @@ void add_sim(Options& options, ProgramContext& context) {
   options.threads(arguments->threads);
   add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"experiments/scenarios/chat.toml", "experiments/scenarios/chat.toml --load 4,8,16 --out out/sim",
-                    "experiments/scenarios/chat.toml --load 4,8,16 --table t.tex --figure f.pdf"});
+  options.examples({"chat", "chat --load 4,8,16 --out out/sim", "chat --load 4,8,16 --table t.tex --figure f.pdf"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

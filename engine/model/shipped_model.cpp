@@ -25,8 +25,10 @@ bool has_shipped_model() {
 std::string model_path(const std::string& name) {
   if (name != kShippedModel) return name;
   if (!has_shipped_model())
-    throw input_error(name, "the model is not in " + shipped_model().parent_path().string() +
-                                "; './draftproof fetch smollm2' downloads it (93 MB)");
+    throw input_error(name, shipped_model().filename().string() + " is not in " +
+                                shipped_model().parent_path().string() +
+                                "; put it there (in a clone './draftproof fetch smollm2' does, 93 MB), or name a "
+                                "model's file");
   return shipped_model().string();
 }
 

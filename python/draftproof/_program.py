@@ -79,9 +79,7 @@ def acceptance(*sources: Path_, **options: Any) -> Acceptance:
 def sim(scenario: Path_, **options: Any) -> Simulation:
     """Policies of speculation on the same requests in a server. A file, or the name of a shipped scenario ("chat").
     docs/simulator.md."""
-    shipped = (folder / f"share/draftproof/experiments/scenarios/{os.fspath(scenario)}.toml"
-               for folder in Path(program()).resolve().parents[:2])
-    return run(Simulation, "sim", (next(filter(Path.exists, shipped), scenario),), options)
+    return run(Simulation, "sim", (scenario,), options)
 
 
 def tree(**options: Any) -> Tree:

@@ -147,7 +147,7 @@ TEST_CASE(
     CHECK(needed.find(absent) == std::string::npos);
   }
   const auto check_runs = [&](const std::string& program) {
-    const ProgramResult ran = run_command({program}, {"LD_LIBRARY_PATH=" + tree.file("lib")});
+    const ProgramResult ran = run_command({program});
     INFO(ran.err);
     CHECK(ran.exit_code == 0);
     CHECK(ran.out.starts_with("tokens "));
@@ -155,10 +155,11 @@ TEST_CASE(
   };
   if (has("pkg-config")) {
     const std::string program = tree.folder().file("by-pkg-config");
-    const ProgramResult built = run_command(
-        {"sh", "-c", "cc -std=c11 -Wall -Wextra -Werror \"$0\" $(pkg-config --cflags --libs draftproof) -o \"$1\"",
-         example, program},
-        {"PKG_CONFIG_PATH=" + tree.file("lib/pkgconfig")});
+    const ProgramResult built = run_command({"sh", "-c",
+                                             "cc -std=c11 -Wall -Wextra -Werror \"$0\" $(pkg-config --cflags --libs "
+                                             "draftproof) \"-Wl,-rpath,$2\" -o \"$1\"",
+                                             example, program, tree.file("lib")},
+                                            {"PKG_CONFIG_PATH=" + tree.file("lib/pkgconfig")});
     INFO(built.err);
     CHECK(built.exit_code == 0);
     check_runs(program);

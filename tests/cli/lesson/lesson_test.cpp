@@ -57,6 +57,10 @@ TEST_CASE("a lesson is its page, an answer is a number or a fraction, and a wron
   const ProgramResult wrong = run_draftproof({"lesson", "2", "--check", "1=0.7", "--check", "2=0.4"});
   CHECK(wrong.exit_code == 1);
   CHECK(wrong.out.find("Exercise 2: 0.4 is wrong. Hint: the residual is") != std::string::npos);
+  CHECK(run_draftproof({"lesson", "2", "--check", "1=.7", "--check", "2=.8/1"}).exit_code == 0);
+  CHECK(run_draftproof({"lesson", "1", "--check", "2=0.34"}).out ==
+        "Exercise 2: 0.34 is wrong. Hint: the answer rounds to it; give it to within 0.002.\n");
+  CHECK(run_draftproof({"lesson", "1", "--check", "2=0.35"}).out.find("Hint: halving the logits") != std::string::npos);
 }
 
 TEST_CASE("lesson refuses lessons, exercises and answers that there are not") {

@@ -122,6 +122,12 @@ TEST_CASE("sim writes its files together, or none of them") {
   CHECK(!std::filesystem::exists(folder.file("bad")));
 }
 
+TEST_CASE("sim takes a shipped scenario by its name") {
+  const ordered_json document = json_of({"sim", "chat", "--replications", "1", "--set", "workload.requests=100"});
+  CHECK(document.at("scenario").get<std::string>().ends_with("experiments/scenarios/chat.toml"));
+  check_refused({"sim", "chap"}, {"scenario", "'chap' is no file", "(chat, chat_load, million); did you mean 'chat'?"});
+}
+
 TEST_CASE("sim refuses a scenario by its line") {
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario + "speed = 3\n");
