@@ -10,8 +10,6 @@
 namespace draftproof {
 namespace {
 
-constexpr std::size_t kLayersMost = 2000;
-
 bool contains(const std::vector<double>& numbers, double wanted) {
   return std::ranges::find(numbers, wanted) != numbers.end();
 }

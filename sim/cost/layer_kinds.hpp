@@ -1,12 +1,15 @@
 // Which layer is of which kind.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "sim/cost/config_keys.hpp"
 #include "sim/cost/model_layers.hpp"
 
 namespace draftproof {
+
+inline constexpr std::size_t kLayersMost = 2000;
 
 struct BlockKind {
   Mixer mixer;

@@ -296,6 +296,8 @@ void add_ffn(const ConfigKeys& config, std::size_t i, double width, Block& block
 
 // Blocks that a search has pruned one by one (Nemotron's): heads in a group, the feed-forward's width, or neither.
 std::vector<Block> read_pruned(const ConfigKeys& config, const nlohmann::json& list, double width) {
+  if (list.size() > kLayersMost)
+    config.fail("block_configs has " + std::to_string(list.size()) + " blocks; expected at most 2,000");
   std::vector<Block> blocks;
   for (const nlohmann::json& entry : list) {
     const ConfigKeys layer(entry, config.where() + ": block_configs " + std::to_string(blocks.size()));

@@ -162,7 +162,8 @@ void state(const ConfigKeys& config, ModelShape& shape) {
   shape.body_parameters = rest;
 }
 
-ModelShape shape_of(const Json& json, const Json& beside, const std::string& where) {
+ModelShape shape_of(const Json& json, const Json& beside, const std::string& where,
+                    const std::vector<std::string>& dynamic) {
   const ConfigKeys config(json, where);
   ModelShape shape;
   shape.width = config.required(keys::kWidth);
@@ -187,8 +188,8 @@ ModelShape shape_of(const Json& json, const Json& beside, const std::string& whe
     shape.body_parameters += 3.0 * shape.width * each * shape.layers;
   }
   state(config, shape);
-  shape.precision =
-      precision_of_blocks(Quantization::of_config(json, beside, where), blocks, experts, type.starts_with("gemma4"));
+  shape.precision = precision_of_blocks(Quantization::of_config(json, beside, where, dynamic), blocks, experts,
+                                        type.starts_with("gemma4"));
   return shape;
 }
 
@@ -240,7 +241,7 @@ ModelShape model_of(const TomlValue& entry) {
       throw input_error(entry.at(keys.front()).where(),
                         "it is no key of this model; expected a key of config.json that says its shape");
   }
-  ModelShape shape = shape_of(json, nullptr, entry.where());
+  ModelShape shape = shape_of(json, nullptr, entry.where(), {});
   shape.name = name;
   shape.source = source;
   return shape;
@@ -265,13 +266,13 @@ std::string quantisation_beside(const std::filesystem::path& folder) {
 
 double ModelShape::cached_values(double context, double gpus) const {
   double sum = 0.0;
-  for (const CacheLayers& of : cache) sum += of.layers * of.values * of.kept(context) * std::max(1.0, gpus / of.parts);
+  for (const CacheLayers& of : cache) sum += of.values_on(gpus) * of.kept(context);
   return sum;
 }
 
-double ModelShape::read_values(double context) const {
+double ModelShape::read_values(double context, double gpus) const {
   double sum = 0.0;
-  for (const CacheLayers& of : cache) sum += of.layers * of.values * of.read(context);
+  for (const CacheLayers& of : cache) sum += of.values_on(gpus) * of.read(context);
   return sum;
 }
 
@@ -320,7 +321,9 @@ ModelShape model_from_config_json(const std::string& text, const std::string& pa
   if (json.is_discarded()) throw input_error(where, "it is not JSON; expected a config.json of a language model");
   const Json beside = quantisation.empty() ? Json() : parse_json<Json>(quantisation, where);
   if (beside.is_discarded()) throw input_error(where, "the quantiser's file beside it is not JSON; expected an object");
-  ModelShape shape = shape_of(json, beside, where);
+  std::vector<std::string> dynamic = Quantization::order_of_dynamic(text, where);
+  if (dynamic.empty()) dynamic = Quantization::order_of_dynamic(quantisation, where);
+  ModelShape shape = shape_of(json, beside, where, dynamic);
   const auto name = json.find("_name_or_path");
   shape.name =
       name != json.end() && name->is_string() && !name->get<std::string>().empty() ? name->get<std::string>() : where;

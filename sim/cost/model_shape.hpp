@@ -19,6 +19,8 @@ struct CacheLayers {
   double products = 0.0;   // multiplications of a row with an entry: heads x (length of a key + of a value)
   double parts = 1.0;      // GPUs that an entry can lie on in parts: its KV heads; one of latent attention
 
+  // Of an entry of all these layers, on all GPUs that share them.
+  double values_on(double gpus) const { return layers * values * (gpus > parts ? gpus / parts : 1.0); }
   double kept(double context) const { return (window > 0.0 && window < context ? window : context) / stride; }
   double read(double context) const {
     const double entries = kept(context);
@@ -63,9 +65,9 @@ struct ModelShape {
     return body_parameters + head_parameters + experts_per_token * expert_layers * expert_parameters;
   }
   // Numbers that a request of so many tokens caches, and of these what its next row reads.
-  // On `gpus` that share a layer, an entry of fewer parts lies on several of them.
+  // On `gpus` that share a layer, an entry of fewer parts lies on several of them, and each reads it.
   double cached_values(double context, double gpus = 1.0) const;
-  double read_values(double context) const;
+  double read_values(double context, double gpus = 1.0) const;
   // Multiplications of a row that attends to so many tokens.
   double attention_products(double context) const;
   // What one layer caches that sees everything.

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/words.hpp"
@@ -341,7 +342,23 @@ void Quantization::read_groups(const Json& groups, const std::string& where) {
   }
 }
 
-void Quantization::read(const Json& q, const std::string& where) {
+std::vector<std::string> Quantization::order_of_dynamic(const std::string& text, const std::string& where) {
+  std::vector<std::string> order;
+  const std::string decoded = as_utf8(text).value_or(text);
+  if (decoded.find("\"dynamic\"") == std::string::npos) return order;
+  int inside = -1;  // depth of the key
+  const auto note = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event != Json::parse_event_t::key) return true;
+    if (inside >= 0 && depth == inside + 1) order.push_back(parsed.get<std::string>());
+    if (depth <= inside) inside = -1;
+    if (inside < 0 && parsed == "dynamic") inside = depth;
+    return true;
+  };
+  if (Json::parse(checked_json(decoded, where).value_or(decoded), note, false).is_discarded()) order.clear();
+  return order;
+}
+
+void Quantization::read(const Json& q, const std::string& where, const std::vector<std::string>& dynamic_order) {
   std::string method = words_in(q, {"quant_method"});
   if (!method.empty()) method.erase(0, 1);
   const Json* const groups = find(q, {"config_groups"});
@@ -365,14 +382,20 @@ void Quantization::read(const Json& q, const std::string& where) {
         named = true;
         add(modules, format_of(said).value_or(plain_), where);
       }
-  if (const Json* const dynamic = find(q, {"dynamic"}); dynamic != nullptr && dynamic->is_object())  // GPTQModel
-    for (const auto& [modules, said] : dynamic->items()) {
+  if (const Json* const dynamic = find(q, {"dynamic"}); dynamic != nullptr && dynamic->is_object()) {  // GPTQModel
+    std::vector<std::string> patterns = dynamic_order;
+    if (patterns.empty())
+      for (const auto& [modules, said] : dynamic->items()) patterns.push_back(modules);
+    for (const std::string& modules : patterns) {
+      if (!dynamic->contains(modules)) continue;
+      const Json& said = dynamic->at(modules);
       Json whole = q;  // what it does not say is as in all others
       if (said.is_object()) whole.update(said);
       const bool has_sign = modules.starts_with("+:") || modules.starts_with("-:");
       add("re:" + modules.substr(has_sign ? 2 : 0),
           modules.starts_with('-') ? plain_ : format_of(whole).value_or(plain_), where);
     }
+  }
   for (const auto& [key, value] : q.items())  // ascend: "model.layers.0.self_attn.q_proj.weight": "W8A8"
     if (value.is_string() && key.find("layers.") != std::string::npos)
       add(key, format_in(value.get<std::string>()).value_or(plain_), where);
@@ -404,7 +427,8 @@ void Quantization::read(const Json& q, const std::string& where) {
   if (is_fp8 || usual == "mxfp4") quantised_ = is_fp8 ? WeightFormat{"fp8", 1.0, 8.0} : format_of_bits(4, true, 16, 32);
 }
 
-Quantization Quantization::of_config(const Json& config, const Json& beside, const std::string& where) {
+Quantization Quantization::of_config(const Json& config, const Json& beside, const std::string& where,
+                                     const std::vector<std::string>& dynamic) {
   Quantization made;
   const Json* const text = find(config, {"text_config", "llm_config", "language_config"});
   const auto find_in = [&](std::initializer_list<const char*> keys) {
@@ -436,7 +460,7 @@ Quantization Quantization::of_config(const Json& config, const Json& beside, con
   }
   if (q == nullptr || (q->is_object() && q->empty())) return made;
   if (!q->is_object()) throw input_error(where, "quantization_config is no object; expected quant_method and its keys");
-  made.read(*q, where);
+  made.read(*q, where, dynamic);
   return made;
 }
 

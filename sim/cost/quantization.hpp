@@ -30,8 +30,11 @@ class Quantization {
  public:
   // `config`: a whole config.json; `beside`: a description in a file of its own (hf_quant_config.json,
   // quantize_config.json, quant_model_description.json), or null. Input error at `where`: an unknown method or dtype,
-  // or a method whose bits nothing says.
-  static Quantization of_config(const nlohmann::json& config, const nlohmann::json& beside, const std::string& where);
+  // or a method whose bits nothing says. `dynamic`: order_of_dynamic() of their texts; empty: by name.
+  static Quantization of_config(const nlohmann::json& config, const nlohmann::json& beside, const std::string& where,
+                                const std::vector<std::string>& dynamic = {});
+  // GPTQModel's "dynamic" in a JSON text: its patterns as they stand there, since the first one that fits holds.
+  static std::vector<std::string> order_of_dynamic(const std::string& text, const std::string& where);
 
   // Of the matrix with this name, as "layers.3.self_attn.q_proj".
   const WeightFormat& of(const std::string& module) const;
@@ -49,7 +52,7 @@ class Quantization {
     WeightFormat format;
   };
 
-  void read(const nlohmann::json& q, const std::string& where);
+  void read(const nlohmann::json& q, const std::string& where, const std::vector<std::string>& dynamic);
   void read_groups(const nlohmann::json& groups, const std::string& where);
   // Modules by name, by a pattern with '*', or by a regular expression behind "re:"; the first rule holds.
   void add(const std::string& modules, const WeightFormat& format, const std::string& where);

@@ -121,7 +121,7 @@ double Roofline::state_bytes() const {
 }
 
 double Roofline::kv_bytes(double context) const {
-  return setup_.precision.kv_bytes * setup_.model.cached_values(context, setup_.tp);
+  return setup_.precision.kv_bytes * setup_.model.cached_values(context, gpus_of_a_layer());
 }
 
 double Roofline::experts_touched(double rows, double streams) const {
@@ -137,10 +137,10 @@ double Roofline::gpus_of_a_layer() const {
   return setup_.engine.eager ? 1.0 : setup_.tp;
 }
 
-// Cached numbers that a pass reads: a request's, of the mean context.
+// Cached numbers that a pass reads, on all GPUs of a layer: a request's, of the mean context.
 double Roofline::read_values(const Pass& pass) const {
   if (pass.streams <= 0.0 || pass.kv_tokens <= 0.0) return 0.0;
-  return pass.streams * pass.shape.read_values(pass.kv_tokens / pass.streams);
+  return pass.streams * pass.shape.read_values(pass.kv_tokens / pass.streams, gpus_of_a_layer());
 }
 
 Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {

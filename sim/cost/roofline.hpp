@@ -1,6 +1,7 @@
 // The time of a pass from what it must read and compute, and what an engine adds.
 //
-//   memory    (weights once + KV of every sequence) / (efficiency x bandwidth x tp) + experts touched, likewise
+//   memory    (weights once + KV of every sequence) / (efficiency x bandwidth x tp) + experts touched, likewise; of a
+//             latent cache, or of fewer KV heads than tp, every GPU reads its copy
 //   compute   2 x parameters x rows + attention over the context, / (efficiency x rate x tp)
 //   pass      (memory^p + compute^p)^(1/p), p = 1.5: they overlap, but not fully
 //             + layers x launch + two all-reduces a layer where tp > 1

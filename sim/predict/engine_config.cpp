@@ -105,6 +105,10 @@ std::string comments(const Script& script, const std::string& what) {
   for (const DraftsByLoad& range : script.ranges)
     out << "#   " << loads_text(range.loads) << ": "
         << (range.drafts > 0 ? "K = " + std::to_string(range.drafts) + ", " : "") << gain_text(range) << "\n";
+  for (const DraftsByLoad& range : script.ranges)
+    if (range.tree)
+      out << "# Trees are not written: at " << range.tree->batch << " the advice is " << name_of(range.tree->form)
+          << number(", %.2f times as fast", range.tree->speedup) << "\n";
   return out.str();
 }
 
@@ -231,10 +235,12 @@ std::vector<DraftsByLoad> draft_schedule(const PredictionInputs& inputs, double 
     const std::int32_t drafts = chosen != nullptr ? row.form.depth : 0;
     if (ranges.empty() || ranges.back().drafts != drafts) {
       if (!ranges.empty()) ranges.back().loads.to = load - 1;
-      ranges.push_back({{load, load}, drafts, row, row});
+      ranges.push_back({{load, load}, drafts, row, row, {}});
     }
     DraftsByLoad& range = ranges.back();
     range.loads.to = load;
+    if (const PredictionRow& best = batch.rows[batch.best]; !range.tree && best.form.is_tree() && batch.pays())
+      range.tree = best;
     if (row.speedup < range.worst.speedup) range.worst = row;
   }
   return ranges;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ inline constexpr const char* kConfigEngines[] = {"vllm", "sglang", "trtllm", "ll
 
 // Loads that have one number of drafts.
 struct DraftsByLoad {
-  LoadInterval loads;       // requests at a time on one engine: of data parallelism, one rank
-  std::int32_t drafts = 0;  // K of a chain; 0: off
-  PredictionRow first;      // at its least load: these drafts, or the best ones where they are off
-  PredictionRow worst;      // and where they gain least
+  LoadInterval loads;                 // requests at a time on one engine: of data parallelism, one rank
+  std::int32_t drafts = 0;            // K of a chain; 0: off
+  PredictionRow first;                // at its least load: these drafts, or the best ones where they are off
+  PredictionRow worst;                // and where they gain least
+  std::optional<PredictionRow> tree;  // the best draft there, where it is a tree at one of these loads: not written
 };
 
 // Up to what the memory holds. Off where the best chain loses with more than `loss_max` probability, or does not pay in

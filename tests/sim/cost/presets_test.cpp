@@ -263,4 +263,13 @@ TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
           R"({"num_hidden_layers":1,"hidden_size":8,"num_attention_heads":2,"num_key_value_heads":4,"intermediate_size":8,"vocab_size":9})",
           "c.json"),
       Catch::Contains("kv_heads is 4; expected at most the number of heads, 2"));
+  // Lists and counts of layers that no model has.
+  std::string pruned = R"("block_configs":[{})";
+  for (int i = 0; i < 2000; ++i) pruned += ",{}";
+  for (const std::string& layers : {pruned + "]", std::string(R"("num_hidden_layers":1e9)")})
+    CHECK_THROWS_WITH(
+        model_from_config_json(
+            R"({"hidden_size":8,"num_attention_heads":2,"intermediate_size":8,"vocab_size":9,)" + layers + "}",
+            "c.json"),
+        Catch::Contains("expected at most 2,000"));
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/cost/gpu.hpp"
+#include "sim/cost/model_shape.hpp"
 #include "sim/cost/quantization.hpp"
 
 using namespace draftproof;
@@ -115,6 +116,23 @@ TEST_CASE("Patterns of GPTQModel add or, behind a minus, take away, and leave op
   CHECK(quantization_of(R"({"quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:(.*.*)*x"]}})")
             .of(kAttention)
             .bytes == 1.0);
+}
+
+TEST_CASE("The first of GPTQModel's patterns that fits holds, in the order of the file") {
+  const auto bytes_of = [](const std::string& dynamic, bool beside = false) {
+    const std::string q = R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": )" + dynamic + "}";
+    const std::string shape = R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+        "intermediate_size": 128, "vocab_size": 100)";
+    return (beside ? model_from_config_json(shape + "}", "config.json", q)
+                   : model_from_config_json(shape + R"(, "quantization_config": )" + q + "}", "config.json"))
+        .precision.weight_bytes;
+  };
+  // Of two patterns that both fit every matrix: the later one by name stands first, and last.
+  CHECK(bytes_of(R"({".*z?": {"bits": 8}, ".*a?": {"bits": 2}})") == Approx(1.0 + 3.0 / 128));
+  CHECK(bytes_of(R"({".*a?": {"bits": 2}, ".*z?": {"bits": 8}})") == Approx(0.25 + 2.25 / 128));
+  // Taken away first, or after it has been given; in the file beside the config, too.
+  CHECK(bytes_of(R"({"-:.*layers.*": {}, "+:.*": {"bits": 8}})", true) == 2.0);
+  CHECK(bytes_of(R"({".*": {"bits": 8}, "-:.*layers.*": {}})", true) == Approx(1.0 + 3.0 / 128));
 }
 
 TEST_CASE("Without quantization_config the dtype decides") {

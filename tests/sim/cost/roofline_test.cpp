@@ -258,6 +258,29 @@ TEST_CASE("More GPUs make a graph engine faster and pay two all-reduces a layer;
   CHECK(eager_four == Roofline(setup).target_ns(load));
 }
 
+TEST_CASE("Each of the GPUs that hold a cache whole reads it whole, and so the GPUs of fewer heads than they are") {
+  const auto memory_ms = [](const char* model, double tp, std::int64_t context, bool eager = false) {
+    RooflineSetup setup = llama_setup();
+    setup.model = find_model(model);
+    setup.tp = tp;
+    setup.engine.eager = eager;
+    const Roofline roofline(setup);
+    return 1e-6 * (roofline.target_floor({1, 1, context, context, 1}).memory_ns -
+                   roofline.target_floor({1, 1, 0, 0, 1}).memory_ns);
+  };
+  // 61 layers of 576 numbers in 16 bits of 100,000 tokens: 7.03 GB, at 3.35 TB/s, on one GPU as on each of eight.
+  const double latent = 1e3 * 61.0 * 576 * 2 * 100'000 / 3350e9;
+  CHECK(memory_ms("DeepSeek-V3", 1, 100'000) == Approx(latent));
+  CHECK(memory_ms("DeepSeek-V3", 8, 100'000) == Approx(latent));
+  // 32 layers of 8 heads: an eighth on each of eight GPUs, and of sixteen.
+  const double heads = 1e3 * 131072.0 * 100'000 / 3350e9;
+  CHECK(memory_ms("Llama-3.1-8B", 8, 100'000) == Approx(heads / 8));
+  CHECK(memory_ms("Llama-3.1-8B", 16, 100'000) == Approx(heads / 8));
+  // Of 2 KV heads (Qwen2.5-3B) four GPUs hold a half each; layers one after the other hold nothing twice.
+  CHECK(memory_ms("Qwen2.5-3B", 4, 100'000) == Approx(1e3 * 36.0 * 512 * 2 * 100'000 / 3350e9 / 2));
+  CHECK(memory_ms("DeepSeek-V3", 8, 100'000, true) == Approx(latent));
+}
+
 TEST_CASE("Weights that come from the host's memory take its link's time: 70 B in 16 bits about 5.6 s a pass") {
   RooflineSetup setup = llama_setup();
   setup.model = find_model("Llama-2-70B");

@@ -93,6 +93,28 @@ TEST_CASE("SGLang has a slot of one step for each range, and one of them is wher
   CHECK(std::ranges::any_of(ranges, [&](const DraftsByLoad& range) { return range.drafts == steps; }));
 }
 
+TEST_CASE("A tree that is advised is said not to be written, wherever the engine takes trees") {
+  const auto script_of = [](const char* engine, const char* config, const std::vector<int>& trees) {
+    PredictionRequest request;
+    request.model = "Llama-3.1-8B";
+    request.gpu = "H100";
+    request.drafter = "EAGLE-3";
+    request.engine = engine;
+    request.acceptance = "constant:0.6";
+    request.batches = {1};
+    request.trees = trees;
+    return std::pair(engine_config(config, inputs_of(request), 0.25), answer(request).prediction.advice);
+  };
+  const auto [script, advice] = script_of("SGLang", "sglang", {8, 16, 32, 60});
+  REQUIRE_THAT(advice, Catch::Contains("with a tree of"));
+  const std::string tree = between(advice, "with a tree of ", " at batch 1:");
+  CHECK_THAT(script, Catch::Contains("# Trees are not written: at 1 the advice is a tree of " + tree + ", "));
+  CHECK_THAT(script_of("TensorRT-LLM", "trtllm", {16}).first, Catch::Contains("# Trees are not written: at 1"));
+  // No tree is looked at, or the engine takes none.
+  CHECK_THAT(script_of("SGLang", "sglang", {}).first, !Catch::Contains("not written"));
+  CHECK_THAT(script_of("vLLM", "sglang", {8, 16, 32, 60}).first, !Catch::Contains("not written"));
+}
+
 TEST_CASE("TensorRT-LLM's schedule means the same whether its keys are lower or upper ends") {
   const PredictionInputs inputs = inputs_with("constant:0.6");
   const std::string script = engine_config("trtllm", inputs, 0.25);
