@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-enum State : int { kFree, kBeingFilled, kPath, kProcessGroup };
+enum State : int { kFree, kBeingFilled, kPath, kProcessGroup, kNote };
 
 // The handler may run at any moment and in any thread, so it reads a fixed table that is filled before its state says
 // so, and calls nothing but system calls.
 struct Slot {
   std::atomic<int> state{kFree};
   pid_t group = 0;
-  std::array<char, PATH_MAX> path{};
+  std::array<char, PATH_MAX> path{};  // or the text of a note
 };
 constexpr std::size_t kSlots = 32;
 std::array<Slot, kSlots> slots;
@@ -34,6 +34,12 @@ std::size_t claim_slot() {
     if (slots[i].state.compare_exchange_strong(expected, kBeingFilled)) return i;
   }
   return kSlots;
+}
+
+void fill(Slot& slot, const std::string& text, State state) {
+  const bool fits = text.size() < slot.path.size();
+  if (fits) std::memcpy(slot.path.data(), text.c_str(), text.size() + 1);
+  slot.state.store(fits ? state : kBeingFilled);
 }
 
 // Layout of the buffer that the system call getdents64 fills.
@@ -64,6 +70,7 @@ void remove_everything() {
   for (Slot& slot : slots) {
     const int state = slot.state.load();
     if (state == kProcessGroup) ::kill(-slot.group, SIGKILL);
+    if (state == kNote && ::write(STDERR_FILENO, slot.path.data(), std::strlen(slot.path.data())) < 0) continue;
     if (state != kPath || ::unlink(slot.path.data()) == 0) continue;
     remove_files_in(slot.path.data());
     ::rmdir(slot.path.data());
@@ -100,11 +107,11 @@ void clean_up_on_signals() {
 }
 
 SignalCleanup::SignalCleanup(const std::string& path) : slot_(claim_slot()) {
-  if (slot_ == kSlots) return;
-  Slot& slot = slots[slot_];
-  const bool fits = path.size() < slot.path.size();
-  if (fits) std::memcpy(slot.path.data(), path.c_str(), path.size() + 1);
-  slot.state.store(fits ? kPath : kBeingFilled);
+  if (slot_ != kSlots) fill(slots[slot_], path, kPath);
+}
+
+SignalCleanup::SignalCleanup(const SignalNote& note) : slot_(claim_slot()) {
+  if (slot_ != kSlots) fill(slots[slot_], note.text, kNote);
 }
 
 SignalCleanup::SignalCleanup(pid_t process_group) : slot_(claim_slot()) {

@@ -15,6 +15,11 @@ namespace draftproof {
 // ignore stays ignored. The program calls it once, at its start; a library does not touch its host's signals.
 void clean_up_on_signals();
 
+// Text of at most 4095 bytes that a signal writes on standard error before it ends the process.
+struct SignalNote {
+  std::string text;
+};
+
 // Registers one thing for as long as it lives. Where the table is full it does nothing: what a killed process leaves
 // behind, the next one removes (temporary.hpp).
 class SignalCleanup {
@@ -22,6 +27,7 @@ class SignalCleanup {
   // A file, or a folder that holds nothing but files.
   explicit SignalCleanup(const std::string& path);
   explicit SignalCleanup(pid_t process_group);
+  explicit SignalCleanup(const SignalNote& note);
   ~SignalCleanup();
   SignalCleanup(const SignalCleanup&) = delete;
   SignalCleanup& operator=(const SignalCleanup&) = delete;

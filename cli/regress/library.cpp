@@ -156,7 +156,8 @@ void run_library_regression(const LibraryOptions& options, ProgramContext& conte
     const std::string again = "; run it again: draftproof regress --library " + options.file + " --within " + within +
                               " --seed " + std::to_string(options.seed) + " --draws " + std::to_string(options.draws) +
                               " --filter ";
-    Progress progress("regress", cases.size(), "cases");
+    Progress progress("regress", cases.size(), "cases",
+                      "nothing of it is kept; --filter PART runs the cases with PART in their names");
     report = regress::run_library(options.file, cases, judge, options.case_seconds, again, [&] { progress.advance(); });
   }
   const regress::RegressionReport& regression = report.regression;

@@ -12,7 +12,9 @@
 namespace draftproof {
 namespace {
 
-constexpr std::chrono::milliseconds kRedrawInterval{100};
+constexpr std::chrono::milliseconds kBarInterval{100};
+constexpr std::chrono::milliseconds kLineInterval{30'000};
+constexpr int kLineColumns = 120;
 constexpr int kBarColumns = 24;
 
 // Three significant digits with k, M or G: rates are read at a glance, not to the last digit.
@@ -64,21 +66,30 @@ std::string progress_line(const std::string& label, std::uint64_t done, std::uin
   return line.substr(0, static_cast<std::size_t>(std::max(columns, 1)));
 }
 
-Progress::Progress(std::string label, std::uint64_t total, std::string unit)
+Progress::Progress(std::string label, std::uint64_t total, std::string unit, const std::string& kept)
+    : Progress(std::move(label), total, std::move(unit), std::cerr, is_terminal(2),
+               is_terminal(2) ? kBarInterval : kLineInterval) {
+  if (!kept.empty())
+    kept_.emplace(SignalNote{(is_bar_ ? "\r\033[K" : "") + std::string("draftproof: interrupted; ") + kept + "\n"});
+}
+
+Progress::Progress(std::string label, std::uint64_t total, std::string unit, std::ostream& out, bool is_bar,
+                   std::chrono::milliseconds interval)
     : label_(std::move(label)),
       total_(total),
       unit_(std::move(unit)),
-      visible_(is_terminal(2)),
+      out_(out),
+      is_bar_(is_bar),
+      interval_(interval),
       start_(Clock::now()),
-      next_draw_((start_ + kRedrawInterval).time_since_epoch().count()) {}
+      next_draw_((start_ + interval).time_since_epoch().count()) {}
 
 Progress::~Progress() {
-  if (visible_) std::cerr << "\r\033[K" << std::flush;
+  if (is_bar_) out_ << "\r\033[K" << std::flush;
 }
 
 void Progress::advance(std::uint64_t count) {
   done_ += count;
-  if (!visible_) return;
   const auto now = Clock::now();
   if (now.time_since_epoch().count() < next_draw_) return;
   // One thread draws; the others go on working.
@@ -86,12 +97,18 @@ void Progress::advance(std::uint64_t count) {
   if (lock.owns_lock()) draw(now);
 }
 
+void Progress::say(const std::string& line) {
+  const std::lock_guard lock(drawing_);
+  out_ << (is_bar_ ? "\r\033[K" : "") << line << std::endl;
+}
+
 void Progress::draw(Clock::time_point now) {
-  next_draw_ = (now + kRedrawInterval).time_since_epoch().count();
+  next_draw_ = (now + interval_).time_since_epoch().count();
   const double elapsed_s = std::chrono::duration<double>(now - start_).count();
   // The last column stays empty, so that no terminal wraps the line.
-  std::cerr << '\r' << progress_line(label_, done_, total_, unit_, elapsed_s, terminal_columns(2) - 1) << "\033[K"
-            << std::flush;
+  const int columns = is_bar_ ? terminal_columns(2) - 1 : kLineColumns;
+  out_ << (is_bar_ ? "\r" : "") << progress_line(label_, done_, total_, unit_, elapsed_s, columns)
+       << (is_bar_ ? "\033[K" : "\n") << std::flush;
 }
 
 }  // namespace draftproof

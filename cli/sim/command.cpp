@@ -25,6 +25,7 @@
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
 #include "sim/serving/comparison.hpp"
 #include "sim/serving/run_files.hpp"
 #include "sim/serving/scenario.hpp"
@@ -254,11 +255,18 @@ void run(const SimArguments& arguments, ProgramContext& context) {
   for (const double load : arguments.loads) loaded.push_back(with_load(scenario, load, "--load"));
   std::unique_ptr<OutFolder> out;
   if (!arguments.out.empty()) out = std::make_unique<OutFolder>(arguments.out, scenario);
-  const std::vector<PolicyReport> reports =
-      compare(scenario, arguments.threads, [&](std::size_t policy) { return out ? out->observer(policy) : nullptr; });
+  std::vector<PolicyReport> reports;
   std::vector<LoadPoint> loads;
-  for (std::size_t i = 0; i < loaded.size(); ++i)
-    loads.push_back({arguments.loads[i], compare(loaded[i], arguments.threads)});
+  {
+    const auto runs = static_cast<std::size_t>(scenario.replications) * scenario.policies.size() * (1 + loaded.size());
+    Progress progress("sim", runs, "runs", "nothing of it is kept");
+    const auto advance = [&] { progress.advance(); };
+    reports = compare(
+        scenario, arguments.threads, [&](std::size_t policy) { return out ? out->observer(policy) : nullptr; },
+        advance);
+    for (std::size_t i = 0; i < loaded.size(); ++i)
+      loads.push_back({arguments.loads[i], compare(loaded[i], arguments.threads, {}, advance)});
+  }
   Json document = json_document(context.arguments);
   document.update(sim_json(request.file, scenario, reports, loads));
   if (out) out->commit(document);

@@ -15,6 +15,7 @@
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
 #include "cli/shared/ranks.hpp"
 #include "cli/shared/terminal.hpp"
 #include "cli/study/comparisons.hpp"
@@ -92,10 +93,14 @@ std::vector<bool> check_runs(const Study& study, const std::vector<std::size_t>&
 
 // Rank 0: finishes the runs with the other ranks. Which of them were there before, in the order of the study.
 std::vector<bool> finish_with_ranks(const Study& study, const std::vector<std::size_t>& runs, const StudyFolder& folder,
-                                    int jobs, Ranks& ranks, std::set<std::string>& warnings) {
+                                    const std::string& out, int jobs, Ranks& ranks, std::set<std::string>& warnings) {
   std::vector<bool> there(study.runs.size(), true);
+  Progress progress("study", runs.size(), "runs",
+                    "finished runs are in " + printable_line(out) + "; the same command goes on with the others");
   OwnPoints points({runs.begin(), runs.end()}, [&](std::size_t run, const std::vector<Row>& rows) {
     there[run] = std::get<std::int64_t>(rows.at(0).at(0)) != 0;
+    progress.say("study: " + study.runs[run].name + (there[run] ? " was there" : " done"));
+    progress.advance();
   });
   std::exception_ptr error;
   std::jthread own([&] {
@@ -121,7 +126,8 @@ std::optional<std::vector<FinishedRun>> all_runs(const StudyArguments& arguments
     return std::nullopt;
   }
   check_runs(study, runs, folder);
-  const std::vector<bool> there = finish_with_ranks(study, runs, folder, arguments.jobs, ranks, warnings);
+  const std::vector<bool> there =
+      finish_with_ranks(study, runs, folder, arguments.out, arguments.jobs, ranks, warnings);
   if (!arguments.part.empty()) {
     std::cout << runs.size() << " of " << study.runs.size() << " runs are in " << printable_line(arguments.out)
               << "; the same command without --part makes tables, figures and the report of all\n";

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -335,9 +334,8 @@ void finish_runs(const Study& study, Points& points, const StudyFolder& folder, 
             const std::string warning = was_there ? "" : folder.finish(run);
             look(run);
             points.deliver(*at, {{std::int64_t{was_there}}});
-            const std::lock_guard lock_of_output(mutex);
+            const std::lock_guard lock_of_warnings(mutex);
             if (!warning.empty()) warnings.insert(warning);
-            std::cerr << "study: " << run.name << (was_there ? " was there" : " done") << std::endl;
           } catch (...) {
             const std::lock_guard lock(mutex);
             if (!error) error = std::current_exception();

@@ -122,7 +122,9 @@ Swept sweep_with_file(const SweepArguments& arguments, const Grid& grid, Ranks& 
   if (arguments.points && missing.size() > static_cast<std::size_t>(*arguments.points))
     missing.resize(static_cast<std::size_t>(*arguments.points));
   Swept swept{there.size(), missing.size(), {}};
-  Progress progress("sweep", missing.size(), "points");
+  Progress progress(
+      "sweep", missing.size(), "points",
+      "finished points are in " + printable_line(arguments.out) + "; the same command goes on with the others");
   OwnPoints points(std::move(missing), [&](std::size_t point, const std::vector<Row>& rows) {
     store.add(static_cast<std::int64_t>(point), rows);
     progress.advance();

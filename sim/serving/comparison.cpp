@@ -189,7 +189,8 @@ Estimate estimate_of(const std::vector<double>& values) {
 }
 
 std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
-                                  const std::function<ServingObserver*(std::size_t policy)>& observer_of) {
+                                  const std::function<ServingObserver*(std::size_t policy)>& observer_of,
+                                  const std::function<void()>& after_run) {
   const std::size_t policies = scenario.policies.size();
   const auto replications = static_cast<std::size_t>(scenario.replications);
   std::vector<Run> runs(policies * replications);
@@ -207,6 +208,7 @@ std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
                                 : run_serving(scenario, policy, workload, *acceptance,
                                               observer_of && replication == 0 ? observer_of(at) : nullptr);
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (after_run) after_run();
   });
 
   std::vector<PolicyReport> reports;

@@ -1,6 +1,7 @@
 #include "cli/shared/progress.hpp"
 
 #include <catch2/catch.hpp>
+#include <sstream>
 
 namespace draftproof {
 namespace {
@@ -24,6 +25,23 @@ TEST_CASE("a progress line leaves out what is not known") {
 
 TEST_CASE("more work than announced does not overrun the bar") {
   CHECK(progress_line("rows", 30, 20, "rows", 0.0, 200) == "rows [########################] 100 %");
+}
+
+TEST_CASE("without a terminal progress is a line at every interval, and nothing is drawn over") {
+  std::ostringstream out;
+  {
+    Progress progress("sim", 4, "runs", out, false, std::chrono::milliseconds(0));
+    progress.advance();
+    progress.say("study: a done");
+    progress.advance(3);
+  }
+  CHECK(out.str().starts_with("sim [######..................] 25 %, "));
+  CHECK(out.str().find(" left\nstudy: a done\nsim [########################] 100 %, ") != std::string::npos);
+  CHECK(out.str().ends_with("0:00 left\n"));
+  CHECK(out.str().find_first_of("\r\033") == std::string::npos);
+  std::ostringstream quick;
+  Progress("sim", 4, "runs", quick, false, std::chrono::milliseconds(30'000)).advance();
+  CHECK(quick.str() == "");
 }
 
 TEST_CASE("a progress line fits the terminal") {

@@ -122,6 +122,13 @@ TEST_CASE("sim writes its files together, or none of them") {
   CHECK(!std::filesystem::exists(folder.file("bad")));
 }
 
+TEST_CASE("an interrupted sim says what is kept of it") {
+  const ProgramResult result =
+      run_command({"timeout", "-s", "TERM", "3", DRAFTPROOF_PROGRAM, "sim", "million", "--replications", "1000"});
+  CHECK(result.out == "");
+  CHECK(result.err.ends_with("draftproof: interrupted; nothing of it is kept\n"));
+}
+
 TEST_CASE("sim takes a shipped scenario by its name") {
   const ordered_json document = json_of({"sim", "chat", "--replications", "1", "--set", "workload.requests=100"});
   CHECK(document.at("scenario").get<std::string>().ends_with("experiments/scenarios/chat.toml"));
