@@ -117,8 +117,12 @@ CostOfMachine cost_of_machine(const AcceptanceArguments& arguments) {
   request.drafts_max = cost.drafts;
   request.trees.clear();
   const PredictionReport report = answer(request);
+  // The longest chain: a head may draft fewer.
   for (const PredictionRow& row : report.prediction.batches.front().rows)
-    if (!row.form.is_tree() && row.form.depth == cost.drafts) cost.draft_cost = (row.step_ratio - 1.0) / cost.drafts;
+    if (!row.form.is_tree()) {
+      cost.drafts = row.form.depth;
+      cost.draft_cost = (row.step_ratio - 1.0) / cost.drafts;
+    }
   cost.machine = head_of(report) + ", batch " + std::to_string(arguments.batch);
   return cost;
 }

@@ -60,6 +60,9 @@ inline constexpr Names kMambaExpand{"mamba_expand", "expand"};
 inline constexpr Names kMambaHeads{"mamba_num_heads", "mamba_n_heads", "n_mamba_heads"};
 inline constexpr Names kMambaHeadDim{"mamba_head_dim", "mamba_d_head", "mamba_headdim"};
 inline constexpr Names kMambaGroups{"mamba_n_groups", "n_groups", "mamba_ngroups"};
+// Of multi-token prediction.
+inline constexpr Names kDraftLayers{"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules",
+                                    "mtp_num_layers", "n_predict"};
 }  // namespace keys
 
 class ConfigKeys {

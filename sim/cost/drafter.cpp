@@ -97,6 +97,9 @@ DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) 
   drafter.default_nodes = preset.default_nodes;
   drafter.default_depth = preset.default_depth;
   drafter.training = preset.training;
+  if (preset.name == "MTP" && target.draft_layers > 0.0)
+    drafter.count = {static_cast<std::int32_t>(std::min(target.draft_layers, 1024.0)),
+                     number("the model has %.0f of them (num_nextn_predict_layers)", target.draft_layers), true};
   if (preset.target_share > 0.0) {
     drafter.shape = target;
     drafter.shape.layers *= preset.target_share;
@@ -149,6 +152,7 @@ DrafterShape head_of_file(const HeadConfigFile& file, const ModelShape& target, 
     own.training.drafts = file.drafts;
   }
   DrafterShape drafter = drafter_for(own, target);
+  drafter.count = file.count;
   drafter.name = preset->name + " (" + name + ")";
   if (!file.layers) return drafter;
   const ModelShape& layers = *file.layers;
@@ -251,7 +255,7 @@ DrafterShape find_drafter(const std::string& name, const ModelShape& target) {
   if (path.extension() == ".json") {
     constexpr std::size_t kBytesMost = 64u << 20;
     const std::string text(InputFile(path.string(), kBytesMost).text());
-    if (const auto head = read_head_config(text, path.string(), target))
+    if (const auto head = read_head_config(text, path.string(), &target))
       return head_of_file(*head, target, printable_line(name));
     return model_drafter(find_model(path.string()), printable_line(name));
   }

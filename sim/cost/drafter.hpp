@@ -26,6 +26,13 @@ struct DraftTraining {
   bool confidences = false;          // it says of each draft how likely it is accepted, before it is drawn
 };
 
+// The drafts of a head by its own files: its heads, its block, its layers.
+struct DraftCount {
+  std::int32_t drafts = 0;  // 0: not said
+  std::string said;         // "medusa_num_heads is 3"
+  bool repeats = false;     // longer drafts run the last layer again (MTP); else there are none
+};
+
 enum class DraftingKind {
   head,      // one small layer on the target's features, run once for every depth (EAGLE, Hydra, MTP)
   parallel,  // all depths in one pass (Medusa, block-parallel heads)
@@ -46,6 +53,7 @@ struct DrafterShape {
   int default_nodes = 0;
   int default_depth = 0;
   DraftTraining training;
+  DraftCount count;
 
   bool one_pass() const { return kind == DraftingKind::parallel || kind == DraftingKind::ngram; }
 };

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/cost/model_shape.hpp"
+#include "sim/cost/drafter.hpp"
 
 namespace draftproof {
 
@@ -16,13 +16,14 @@ struct HeadConfigFile {
   double output_heads = 0.0;         // Medusa's; 0: not said
   double features = 0.0;             // layers of the target that it reads; 0: not said
   double markov_rank = 0.0;
-  int drafts = 0;  // of one step; 0: not said
+  int drafts = 0;    // of one step where nothing else is said; 0: not said
+  DraftCount count;  // of any step
 };
 
 // By `speculators_model_type`, `architectures` and the keys that a kind of head alone has; a single layer of the
 // target's width is EAGLE's. Nothing: it is a language model's. Input error naming `path`: no JSON object, or a kind of
-// head that is not known.
+// head that is not known. Without a target (null) neither its width decides anything nor is it compared.
 std::optional<HeadConfigFile> read_head_config(const std::string& text, const std::string& path,
-                                               const ModelShape& target);
+                                               const ModelShape* target);
 
 }  // namespace draftproof

@@ -180,6 +180,7 @@ ModelShape shape_of(const Json& json, const Json& beside, const std::string& whe
     shape.experts = experts.count;
     shape.experts_per_token = experts.per_token;
   }
+  shape.draft_layers = config.of_layer(keys::kDraftLayers, 0, 0.0);
   shape.head_parameters = shape.width * shape.vocab;
   shape.embedding_parameters = shape.tied ? 0.0 : shape.head_parameters;
   // Gemma 3n and 4: every layer has an embedding of its own.

@@ -47,6 +47,8 @@ struct ModelShape {
   double experts_per_token = 0.0;
   double expert_layers = 0.0;  // layers that have experts
 
+  double draft_layers = 0.0;  // of multi-token prediction, beside the others; 0: not said
+
   std::vector<CacheLayers> cache;
   // Numbers of a request's recurrent state (Mamba, linear attention), all layers together: as many at any length.
   double state_values = 0.0;

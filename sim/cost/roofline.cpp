@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace draftproof {
 namespace {
@@ -315,6 +316,14 @@ double least_tp(const RooflineSetup& setup) {
   double gpus = 16.0;
   while (!fits(gpus) && gpus < 4096.0) gpus += 8.0;
   return gpus;
+}
+
+double requests_held(const RooflineSetup& setup, double context, double streams) {
+  constexpr double kShareForKv = 0.9;
+  const Roofline cost(setup);
+  const double free = kShareForKv * setup.gpu.memory_bytes * setup.gpus() - setup.weight_bytes_of_all();
+  const double of_request = streams * (cost.kv_bytes(context) + cost.state_bytes());
+  return of_request > 0.0 ? std::max(0.0, std::floor(free / of_request)) : std::numeric_limits<double>::infinity();
 }
 
 Precision precision_of(const std::string& text, const ModelShape& model) {

@@ -111,6 +111,10 @@ class Roofline final : public StepCost {
 // rest. Of `setup` its tp does not count.
 double least_tp(const RooflineSetup& setup);
 
+// Requests of so many tokens and streams that the memory holds beside the weights, a tenth of it left to activations;
+// infinity where they cache nothing.
+double requests_held(const RooflineSetup& setup, double context, double streams);
+
 // What a text of a measured table says of the precision (gpu.hpp), else what the model's checkpoint has.
 Precision precision_of(const std::string& text, const ModelShape& model);
 

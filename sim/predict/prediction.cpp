@@ -37,11 +37,12 @@ class Predictor {
         cost_(machine.setup()),
         kind_(machine.setup().drafter->kind) {
     const auto context = static_cast<std::int32_t>(options.context);
+    std::int32_t deepest = options.drafts_max;
     // Bounds say too little of the positions behind them.
-    const std::int32_t deepest =
-        acceptance.rates_are_bounds()
-            ? std::min(options.drafts_max, std::max(1, acceptance.positions_known().value_or(1)))
-            : options.drafts_max;
+    if (acceptance.rates_are_bounds())
+      deepest = std::min(deepest, std::max(1, acceptance.positions_known().value_or(1)));
+    const DraftCount& count = machine.setup().drafter->count;
+    if (count.drafts > 0 && !count.repeats) deepest = std::min(deepest, count.drafts);
     for (std::int32_t k = 1; k <= deepest; ++k) add({k, k}, context);
     if (!acceptance.knows_trees() || kind_ == DraftingKind::ngram) return;
     for (const std::int32_t nodes : options.tree_nodes)
@@ -85,14 +86,9 @@ class Predictor {
   }
 
   std::int64_t batch_of_memory() const {
-    const RooflineSetup& setup = machine_.setup();
-    const double weights = setup.weight_bytes_of_all();
-    constexpr double kShareForKv = 0.9;  // engines leave a tenth of the memory to activations
-    const double free = kShareForKv * setup.gpu.memory_bytes * setup.gpus() - weights;
-    const double of_request =
-        (cost_.kv_bytes(static_cast<double>(options_.context)) + cost_.state_bytes()) * (options_.guidance ? 2.0 : 1.0);
-    return of_request > 0.0 ? static_cast<std::int64_t>(std::max(0.0, std::floor(free / of_request)))
-                            : options_.batch_max;
+    const double held =
+        requests_held(machine_.setup(), static_cast<double>(options_.context), options_.guidance ? 2.0 : 1.0);
+    return std::isfinite(held) ? static_cast<std::int64_t>(held) : options_.batch_max;
   }
 
   // More rows only add operations: the ladder is cut once.

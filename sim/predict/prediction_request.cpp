@@ -94,7 +94,40 @@ Precision precision_of_request(const PredictionRequest& request, const ModelShap
   return model.precision;
 }
 
-RooflineSetup setup_of(const PredictionRequest& request) {
+PredictOptions options_of(const PredictionRequest& request) {
+  PredictOptions options;
+  options.batches.assign(request.batches.begin(), request.batches.end());
+  options.context = request.context;
+  if ((request.prompt > 0) != (request.output > 0))
+    throw usage_error(request.prompt > 0 ? "--output" : "--prompt",
+                      "is missing; expected both --prompt and --output, tokens of a request");
+  if (request.prompt > 0) {
+    options.lengths = {request.prompt, request.output};
+    options.context = request.prompt + std::max(1, request.output / 2);
+  }
+  options.guidance = request.guidance;
+  options.drafts_max = request.drafts_max;
+  options.tree_nodes.assign(request.trees.begin(), request.trees.end());
+  options.engine_takes_trees = !find_engine(request.engine).name.starts_with("vLLM");
+  return options;
+}
+
+double requests_held(const RooflineSetup& setup, const PredictOptions& options) {
+  return requests_held(setup, static_cast<double>(options.context), options.guidance ? 2.0 : 1.0);
+}
+
+// From the least that holds the weights on, as many as hold so many requests beside them; else one of them; else the
+// weights alone.
+double tp_of_load(RooflineSetup setup, double least, int batch, const PredictOptions& options) {
+  for (const double requests : {static_cast<double>(batch), 1.0})
+    for (double tp = least; tp <= std::max(8.0, 2.0 * least); tp *= 2.0) {
+      setup.tp = tp;
+      if (requests_held(setup, options) >= requests) return tp;
+    }
+  return least;
+}
+
+RooflineSetup setup_of(const PredictionRequest& request, const PredictOptions& options) {
   RooflineSetup setup;
   setup.model = find_model(request.model);
   setup.gpu = find_gpu(request.gpu);
@@ -120,7 +153,7 @@ RooflineSetup setup_of(const PredictionRequest& request) {
                                   std::to_string(static_cast<int>(setup.model.layers)) + " layers of " +
                                   printable_line(setup.model.name));
   const double least = least_tp(setup);
-  setup.tp = request.tp ? *request.tp : least;
+  setup.tp = request.tp ? *request.tp : tp_of_load(setup, least, *std::ranges::min_element(request.batches), options);
   if (setup.tp < least) {
     RooflineSetup with_fp8 = setup;
     with_fp8.precision = precision_of("fp8");
@@ -148,24 +181,6 @@ AcceptanceEstimate acceptance_of(const PredictionRequest& request, const Drafter
   }
   if (request.acceptance.empty() || request.acceptance == kTypical) return AcceptanceEstimate::typical_of(drafter);
   return AcceptanceEstimate::of_model(make_acceptance(request.acceptance, 0, "--acceptance"), request.acceptance);
-}
-
-PredictOptions options_of(const PredictionRequest& request, const std::string& engine) {
-  PredictOptions options;
-  options.batches.assign(request.batches.begin(), request.batches.end());
-  options.context = request.context;
-  if ((request.prompt > 0) != (request.output > 0))
-    throw usage_error(request.prompt > 0 ? "--output" : "--prompt",
-                      "is missing; expected both --prompt and --output, tokens of a request");
-  if (request.prompt > 0) {
-    options.lengths = {request.prompt, request.output};
-    options.context = request.prompt + std::max(1, request.output / 2);
-  }
-  options.guidance = request.guidance;
-  options.drafts_max = request.drafts_max;
-  options.tree_nodes.assign(request.trees.begin(), request.trees.end());
-  options.engine_takes_trees = !engine.starts_with("vLLM");
-  return options;
 }
 
 // Prompts for outputs as a server's log has them: a loop of requests of this context in which they are in that ratio.
@@ -223,10 +238,34 @@ std::vector<std::string> notes_of(const PredictionInputs& inputs) {
   const AcceptanceEstimate& acceptance = inputs.acceptance;
   if (!inputs.preset.model.assumption.empty()) notes.push_back(inputs.preset.model.assumption);
   notes.insert(notes.end(), acceptance.notes().begin(), acceptance.notes().end());
+  if (!inputs.request.tp) {
+    const double held = requests_held(inputs.preset, inputs.options);
+    const int most = *std::ranges::max_element(inputs.request.batches);
+    const double needed = tp_of_load(inputs.preset, inputs.preset.tp, most, inputs.options);
+    if (held < most)
+      notes.push_back(
+          number("TP %.0f is the least that holds the weights", inputs.preset.tp) +
+          number(" and the cache of %.0f requests", held) + ": batch " + std::to_string(most) +
+          (needed > inputs.preset.tp ? number(" takes --tp %.0f.", needed) : " takes more GPUs, or fewer bits."));
+  }
+  const DraftCount& count = inputs.preset.drafter->count;
+  if (count.drafts > 0 && count.drafts < inputs.options.drafts_max)
+    notes.push_back(count.said + (count.repeats
+                                      ? ": drafts behind run the last of its layers again, for which it is not trained."
+                                      : ": longer drafts are not looked at."));
   if (!inputs.options.engine_takes_trees && !inputs.options.tree_nodes.empty() && acceptance.knows_trees())
     notes.push_back(inputs.preset.engine.name +
                     " verifies chains: trees are shown for comparison and are not advised.");
   return notes;
+}
+
+// Of steps that a server ran, or that are to be calibrated with.
+void require_drafts(const DrafterShape& drafter, const char* option, std::int32_t drafts) {
+  const DraftCount& count = drafter.count;
+  if (count.drafts > 0 && !count.repeats && drafts > count.drafts)
+    throw usage_error(option, "is of K = " + std::to_string(drafts) + ", and " + printable_line(drafter.name) +
+                                  " drafts at most " + std::to_string(count.drafts) + ", since " + count.said +
+                                  "; expected the head that ran, or no more drafts");
 }
 
 ComparedPrediction compared_with(const std::string& drafter, bool guidance, const RooflineSetup& setup,
@@ -249,24 +288,22 @@ PredictionInputs inputs_of(const PredictionRequest& asked) {
     seen = shelf.log(request.log);
     take_from_log(*seen, request);
   }
-  const RooflineSetup preset = setup_of(request);
-  PredictionInputs inputs{request,
-                          seen,
-                          preset,
-                          acceptance_of(request, *preset.drafter, shelf),
-                          options_of(request, preset.engine.name),
-                          false,
-                          {},
-                          MachineCalibration(preset, {}),
-                          {},
-                          {}};
+  const PredictOptions options = options_of(request);
+  const RooflineSetup preset = setup_of(request, options);
+  PredictionInputs inputs{request, seen,  preset, acceptance_of(request, *preset.drafter, shelf),
+                          options, false, {},     MachineCalibration(preset, {}),
+                          {},      {}};
   inputs.acceptance.set_factor(request.acceptance_factor);
   if (seen && request.prompt == 0 && seen->prompt_per_output > 0.0) {
     inputs.options.lengths = lengths_of(seen->prompt_per_output, inputs.options.context);
     inputs.prefills_of_log = inputs.options.lengths.prompt > 0;
   }
   if (!request.metrics.empty()) inputs.options.running_drafts = shelf.log(request.metrics).running_drafts();
+  if (inputs.options.running_drafts) require_drafts(*preset.drafter, "--metrics", *inputs.options.running_drafts);
+  if (request.metrics_drafts) require_drafts(*preset.drafter, "--metrics-drafts", *request.metrics_drafts);
   inputs.steps = steps_of(inputs, shelf);
+  for (const CheckedStep& step : inputs.steps)
+    require_drafts(*preset.drafter, "--calibrate-with", step.step.form.depth);
   inputs.machine = MachineCalibration(preset, used_steps(inputs.steps));
   if (!request.measured.empty()) inputs.points = read_speedup_points(request.measured, preset);
   inputs.notes = notes_of(inputs);

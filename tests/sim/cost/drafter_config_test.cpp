@@ -85,6 +85,54 @@ TEST_CASE("Speculators' heads and blocks say their method, layers and drafts") {
             .shape.layers == 1.0);
 }
 
+TEST_CASE("A head drafts no more than its own count of heads, or than its block holds") {
+  const ModelShape target = find_model("Qwen3-8B");
+  const auto count_of = [&](const std::string& keys) {
+    return drafter_of(R"({"hidden_size": 4096, "vocab_size": 151936, "intermediate_size": 12288, "head_dim": 128,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 2, )" +
+                          keys + "}",
+                      target)
+        .count;
+  };
+  const auto is = [&](const std::string& keys, std::int32_t drafts, const std::string& said, bool repeats) {
+    INFO(keys);
+    const DraftCount count = count_of(keys);
+    CHECK(count.drafts == drafts);
+    CHECK(count.said == said);
+    CHECK(count.repeats == repeats);
+  };
+  is(R"("medusa_num_heads": 3)", 3, "medusa_num_heads is 3", false);
+  is(R"("architectures": ["MedusaModel"], "num_heads": 5)", 5, "num_heads is 5", false);
+  is(R"("model_type": "mlp_speculator", "n_predict": 4)", 4, "n_predict is 4", false);
+  is(R"("dflash_config": {"block_size": 16})", 15, "block_size is 16", false);  // its first is the newest token
+  is(R"("architectures": ["DSparkDraftModel"], "block_size": 7)", 7, "block_size is 7", false);
+  is(R"("architectures": ["DeepSeekMTPModel"], "num_nextn_predict_layers": 1)", 1, "num_nextn_predict_layers is 1",
+     true);
+  is(R"("architectures": ["LlamaForCausalLMEagle3"], "num_heads": 2)", 0, "", false);
+  // An MLP speculator reads one of its heads for each draft, Medusa all.
+  const auto head_of = [&](const std::string& keys) {
+    return drafter_of(R"({"hidden_size": 4096, "vocab_size": 151936, )" + keys + "}", target).shape.head_parameters;
+  };
+  CHECK(head_of(R"("model_type": "mlp_speculator", "n_predict": 4)") == 4096.0 * 151936);
+  CHECK(head_of(R"("medusa_num_heads": 4)") == 4 * 4096.0 * 151936);
+  // The target's own layers of multi-token prediction, by the keys of two families.
+  for (const char* const key : {"num_nextn_predict_layers", "mtp_num_hidden_layers"}) {
+    const ModelShape with_mtp = model_from_config_json(
+        R"({"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
+            "vocab_size": 100, ")" +
+            std::string(key) + R"(": 1})",
+        "config.json");
+    CHECK(find_drafter("MTP", with_mtp).count.drafts == 1);
+    CHECK(find_drafter("EAGLE-3", with_mtp).count.drafts == 0);
+  }
+  // NVIDIA's Eagle models are no heads.
+  CHECK(drafter_of(R"({"architectures": ["Eagle2_5_VLForConditionalGeneration"], "vision_config": {},
+      "text_config": {"hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2,
+      "intermediate_size": 4864, "vocab_size": 151674}})",
+                   target)
+            .kind == DraftingKind::model);
+}
+
 TEST_CASE(
     "A language model's config.json drafts as a model, a head of another target or of an unknown kind is refused") {
   const ModelShape target = find_model("Llama-3.1-8B");

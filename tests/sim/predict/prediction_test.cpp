@@ -139,6 +139,76 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("no draft is longer than its head has heads, and a server's that was is refused") {
+  const testing::TemporaryFolder folder;
+  const auto request_of = [&](const std::string& head) {
+    testing::write_whole_file(folder.file("head.json"), R"({"hidden_size": 4096, "vocab_size": 128256, )" + head + "}");
+    PredictionRequest request;
+    request.model = "Llama-3.1-8B";
+    request.gpu = "H100";
+    request.engine = "SGLang";
+    request.drafter = folder.file("head.json");
+    request.acceptance = "constant:0.9";
+    request.batches = {1};
+    return request;
+  };
+  const auto is_bounded = [](const PredictionReport& report, std::int32_t most, const std::string& note) {
+    std::int32_t deepest = 0;
+    for (const PredictionRow& row : report.prediction.batches[0].rows) deepest = std::max(deepest, row.form.depth);
+    CHECK(deepest == most);
+    CHECK(std::ranges::find(report.notes, note) != report.notes.end());
+  };
+  PredictionRequest request = request_of(R"("medusa_num_heads": 3)");
+  is_bounded(answer(request), 3, "medusa_num_heads is 3: longer drafts are not looked at.");
+  is_bounded(answer(request_of(R"("model_type": "mlp_speculator", "n_predict": 2)")), 2,
+             "n_predict is 2: longer drafts are not looked at.");
+  is_bounded(answer(request_of(R"("architectures": ["Qwen3NextMTP"], "mtp_num_hidden_layers": 1)")), 8,
+             "mtp_num_hidden_layers is 1: drafts behind run the last of its layers again, for which it is not "
+             "trained.");
+  request = request_of(R"("medusa_num_heads": 3)");
+  request.calibrate_with = {"9.5@1:4"};
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { answer(request); }),
+             Catch::StartsWith("--calibrate-with: is of K = 4, and Medusa (") &&
+                 Catch::EndsWith(") drafts at most 3, since medusa_num_heads is 3; expected the head that ran, or no "
+                                 "more drafts"));
+  request.calibrate_with.clear();
+  request.acceptance.clear();
+  request.metrics = folder.file("rates.log");
+  testing::write_whole_file(request.metrics,
+                            "INFO SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 10.00 "
+                            "tokens/s, Drafted throughput: 30.00 tokens/s, Accepted: 150 tokens, Drafted: 500 tokens, "
+                            "Per-position acceptance rate: 0.700, 0.400, 0.200, 0.150, 0.050, Avg Draft acceptance "
+                            "rate: 30.0%\n");
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { answer(request); }), Catch::StartsWith("--metrics: is of K = 5"));
+}
+
+TEST_CASE("as many GPUs as the least load needs with its cache, and a larger one is said to need more") {
+  PredictionRequest request;
+  request.model = "Llama-3.1-70B";  // 141 GB; a token caches 327,680 bytes
+  request.gpu = "H100";
+  request.drafter = "EAGLE-3";
+  request.acceptance = "constant:0.6";
+  request.batches = {1, 32};
+  const auto tp_of = [&] { return inputs_of(request).preset.tp; };
+  // Two GPUs leave 0.9 x 160 - 141 = 3 GB: 8 requests of 1024 tokens, and none of 16,384.
+  CHECK(tp_of() == 2.0);
+  const auto notes = inputs_of(request).notes;
+  CHECK(std::ranges::any_of(notes, [](const std::string& note) {
+    return note.starts_with("TP 2 is the least that holds the weights and the cache of ") &&
+           note.ends_with(" requests: batch 32 takes --tp 4.");
+  }));
+  request.context = 16384;
+  CHECK(tp_of() == 4.0);
+  request.context = 1024;
+  request.batches = {32};
+  CHECK(tp_of() == 4.0);
+  // What no machine holds leaves one request; what is said is as said.
+  request.batches = {1'000'000};
+  CHECK(tp_of() == 2.0);
+  request.tp = 8;
+  CHECK(tp_of() == 8.0);
+}
+
 TEST_CASE("a latent cache lies whole on each of the GPUs that share a layer") {
   PredictionRequest request;
   request.model = "DeepSeek-V3";
