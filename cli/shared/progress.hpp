@@ -1,4 +1,4 @@
-// Progress on standard error with rate and time left: a bar where that is a terminal, elsewhere a line every 30 seconds.
+// Progress on standard error with rate and time left: a bar on a terminal, elsewhere a line every 30 seconds.
 #pragma once
 
 #include <atomic>

@@ -68,8 +68,8 @@ struct PolicyReport {
   const Estimate& figure(Figure f) const { return figures[static_cast<std::size_t>(f)]; }
 };
 
-// observer_of(policy): told of the first replication of a policy, from its thread; null: nobody. after_run: called after
-// each replication of each policy, from its thread.
+// observer_of(policy): told of the first replication of a policy, from its thread; null: nobody. after_run: called
+// after each replication of each policy, from its thread.
 std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
                                   const std::function<ServingObserver*(std::size_t policy)>& observer_of = {},
                                   const std::function<void()>& after_run = {});
