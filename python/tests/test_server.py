@@ -7,8 +7,10 @@ from fake_server import Fake
 
 import draftproof
 from draftproof.server.__main__ import main
+from draftproof.server.adapters import sniff
 from draftproof.server.draws import count_bound, ks
 from draftproof.server.visible import READINGS, resolution, visible
+from draftproof.server.wire import Wire
 
 # fault, question that is asked, start of the line that names it
 FAULTS = [
@@ -103,6 +105,55 @@ def test_a_url_that_cannot_be_used_is_refused(capsys):
 def test_few_tokens_are_inconclusive(serve):
     found = draftproof.audit_server(serve().url, only=("draws",), tokens=100, length=8)
     assert (found.verdict, found.exit_code) == ("inconclusive", 4)
+
+
+# What a server answers at paths that say which it is; an answer of one token, 7 at -0.5, before 9 at -1.5.
+LISTED = {"id": 7, "logprob": -0.5, "token": "a", "text": "a"}
+OTHER = {"id": 9, "logprob": -1.5, "token": "b", "text": "b"}
+CHOICE = {"text": "a", "finish_reason": "length", "token_ids": [7], "logprobs":
+          {"tokens": ["token_id:7"], "token_logprobs": [-0.5], "top_logprobs": [{"token_id:9": -1.5, "token_id:7": -0.5}]}}
+COMPLETION = {"choices": [CHOICE], "usage": {"completion_tokens": 1, "prompt_tokens": 3}}
+SERVERS = {
+    "llama.cpp": ({"/props": {"default_generation_settings": {}, "build_info": "1.2"}}, {
+        "content": "a", "tokens": [7], "stop_type": "limit", "tokens_predicted": 1, "tokens_evaluated": 3,
+        "timings": {"draft_n_accepted": 2}, "completion_probabilities": [{**LISTED, "top_logprobs": [LISTED, OTHER]}]}),
+    "vLLM": ({"/v1/models": {"data": [{"id": "m", "owned_by": "vllm"}]}, "/version": {"version": "1.2"}}, COMPLETION),
+    "SGLang": ({"/v1/models": {"data": [{"id": "m", "owned_by": "sglang"}]}, "/model_info": {"model_path": "m"},
+                "/server_info": {"version": "1.2"}}, {
+        "text": "a", "output_ids": [7], "meta_info": {
+            "finish_reason": {"type": "length", "length": 1}, "completion_tokens": 1, "prompt_tokens": 3,
+            "output_token_logprobs": [[-0.5, 7, None]], "output_top_logprobs": [[[-0.5, 7, None], [-1.5, 9, None]]]}}),
+    "TensorRT-LLM": ({"/v1/models": {"data": [{"id": "m", "owned_by": "tensorrt_llm"}]},
+                      "/version": {"version": "1.2"}}, COMPLETION),
+    "TGI": ({"/info": {"model_id": "m", "version": "1.2", "max_input_tokens": 9}, "/v1/models": {"data": []}}, {
+        "generated_text": "a", "details": {"finish_reason": "length", "generated_tokens": 1, "tokens": [LISTED],
+                                           "top_tokens": [[LISTED, OTHER]]}}),
+    "Ollama": ({"/v1/models": {"data": [{"id": "m", "owned_by": "library"}]}, "/api/version": {"version": "1.2"}}, {
+        "response": "a", "done_reason": "length", "eval_count": 1, "prompt_eval_count": 3, "logprobs":
+        [{"token": "a", "bytes": [97], "logprob": -0.5, "top_logprobs": [
+            {"token": "a", "bytes": [97], "logprob": -0.5}, {"token": "b", "bytes": [98], "logprob": -1.5}]}]}),
+    "generic": ({"/v1/models": {"data": [{"id": "m"}]}, "/version": {"version": "1.2"}}, COMPLETION),
+}
+
+
+@pytest.mark.parametrize("engine", SERVERS)
+def test_a_server_is_recognised_and_its_answers_are_read(engine, monkeypatch):
+    paths, answer = SERVERS[engine]
+    monkeypatch.setattr(Wire, "get", lambda _, path: paths.get(path))
+    adapter = sniff(Wire("http://127.0.0.1:9"))
+    assert (adapter.engine, adapter.version) == (engine, "1.2")
+    text = adapter.read(answer)
+    keys = [(97,), (98,)] if engine == "Ollama" else [7, 9]
+    assert [(step.token, step.logprob, step.top) for step in text.steps] == [
+        (keys[0], -0.5, [(keys[0], -0.5), (keys[1], -1.5)])]
+    assert (text.text, text.finish, text.counted) == ("a", "length", 1)
+    assert text.ids == ([7] if adapter.ids else []) and text.accepted == (2 if engine == "llama.cpp" else 0)
+    sent = adapter.body("words", {"temperature": 0.0, "min_p": 0.1, "max_tokens": 4, "repetition": 1.5})
+    inner = sent[adapter.nest] if adapter.nest else sent
+    assert 4 in inner.values() and 1.5 in inner.values() and "words" in sent.values()
+    assert ("min_p" in inner) == (engine != "TGI")
+    with pytest.raises(draftproof.Error, match="the answer has no '"):
+        adapter.read({})
 
 
 def test_lists_show_their_distribution_and_their_resolution():

@@ -1,16 +1,75 @@
-"""Names of parameters and shapes of answers of each server; which server it is, found by asking."""
+"""Names of parameters and shapes of answers of each server, as data; which server it is, found by asking.
 
-from dataclasses import dataclass
+Sources: the servers' public sources and documentation; llama.cpp also seen at work (docs/server.md)."""
+
+import re
+from dataclasses import dataclass, field
 
 from .._core import Error
 from .wire import Wire
 
-OPENAI = {"max_tokens": "max_tokens", "repetition": "repetition_penalty"}
-LLAMA = {"max_tokens": "n_predict", "repetition": "repeat_penalty", "logprobs": "n_probs"}
-
 # Every request sends every parameter: defaults differ between servers (top_k 40, top_p 0.95, min_p 0.05 in llama.cpp).
 NEUTRAL = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0, "repetition": 1.0, "presence_penalty": 0.0,
-           "frequency_penalty": 0.0}
+           "frequency_penalty": 0.0, "window": 64}
+
+_SCHEMA = ["json_schema", "schema"]  # keys around a schema, from the outside; the parameter is response_format
+_OPENAI = {"path": "/v1/completions", "steps": "choices.0.logprobs", "text": "choices.0.text",
+           "finish": "choices.0.finish_reason", "counted": "usage.completion_tokens", "prompted": "usage.prompt_tokens"}
+_OPENAI_NAMES = {"repetition": "repetition_penalty", "schema": "response_format", "window": None}
+_NO = dict.fromkeys(("stop_token_ids", "min_tokens", "n", "schema", "window", "stream", "logit_bias", "ignore_eos"))
+
+# One row a server, in the order in which they are tried. `ask`: paths and what an answer holds; `version`: paths and
+# key; the others are fields of Adapter.
+SERVERS = [
+    {"engine": "llama.cpp", "ask": ("/props", "default_generation_settings"), "version": ("/props", "build_info"),
+     "path": "/completion", "logprobs": 40, "instead": {"top_k": [-1, 0]}, "bias_pairs": True, "model": False,
+     "names": {"max_tokens": "n_predict", "repetition": "repeat_penalty", "logprobs": "n_probs",
+               "window": "repeat_last_n", "schema": "json_schema", "stop_token_ids": None, "min_tokens": None,
+               "n": None},
+     "extra": {"typical_p": 1.0, "top_n_sigma": -1.0, "xtc_probability": 0.0, "dry_multiplier": 0.0, "mirostat": 0,
+               "dynatemp_range": 0.0, "post_sampling_probs": False, "return_tokens": True, "cache_prompt": True},
+     "fresh": {"cache_prompt": False}, "steps": "completion_probabilities", "text": "content", "finish": "stop_type",
+     "counted": "tokens_predicted", "prompted": "tokens_evaluated", "ids": "tokens",
+     "accepted": "timings.draft_n_accepted", "tokenize": ["/tokenize", "content", "tokens"],
+     "counters": "llamacpp:spec_decode_num_accepted_tokens_total", "other_names": {"repetition": "repetition_penalty"}},
+    {**_OPENAI, "engine": "vLLM", "ask": ("/v1/models", r"'owned_by': 'vllm'"), "version": ("/version", "version"),
+     "names": _OPENAI_NAMES, "schema_keys": _SCHEMA, "fresh": {"cache_salt": "draftproof"},
+     "extra": {"return_tokens_as_token_ids": True, "return_token_ids": True}, "ids": "choices.0.token_ids",
+     "tokenize": ["/tokenize", "prompt", "tokens"], "counters": r"vllm:spec_decode_num_accepted_tokens(_total)?"},
+    {"engine": "SGLang", "ask": ("/get_model_info /model_info", "model_path"),
+     "version": ("/get_server_info /server_info", "version"), "path": "/generate", "prompt": "text",
+     "prompt_ids": "input_ids", "nest": "sampling_params", "model": False,
+     "names": {**_NO, "max_tokens": "max_new_tokens", "repetition": "repetition_penalty", "seed": "sampling_seed",
+               "min_tokens": "min_new_tokens", "logprobs": "/top_logprobs_num", "logit_bias": "logit_bias",
+               "stop_token_ids": "stop_token_ids", "ignore_eos": "ignore_eos"},
+     "extra": {"return_logprob": True}, "silent": {"return_logprob": False}, "steps": "meta_info.output_token_logprobs",
+     "tops": "meta_info.output_top_logprobs", "text": "text", "finish": "meta_info.finish_reason.type",
+     "counted": "meta_info.completion_tokens", "prompted": "meta_info.prompt_tokens", "ids": "output_ids",
+     "tokenize": ["/tokenize", "prompt", "tokens"], "counters": "sglang:spec_accept_length", "gauge": True},
+    {**_OPENAI, "engine": "TensorRT-LLM", "ask": ("/v1/models", r"'owned_by': 'tensorrt_llm'"),
+     "version": ("/version", "version"), "names": _OPENAI_NAMES, "schema_keys": _SCHEMA, "instead": {"top_k": [-1, 0]},
+     "logprobs": 5, "ids": "choices.0.token_ids", "tokenize": ["/_internal/tokenize", "prompt", "tokens"],
+     "counters": r"trtllm_\w*accepted\w*"},
+    {"engine": "TGI", "ask": ("/info", "max_input_tokens|max_concurrent_requests"), "version": ("/info", "version"),
+     "path": "/generate", "prompt": "inputs", "nest": "parameters", "model": False,
+     "names": {**_NO, "max_tokens": "max_new_tokens", "repetition": "repetition_penalty", "logprobs": "top_n_tokens",
+               "min_p": None, "presence_penalty": None},
+     "inner": {"details": True, "do_sample": True}, "greedy": {"do_sample": False}, "logprobs": 5,
+     "instead": {"top_k": [-1, None], "top_p": [1.0, None], "temperature": [0.0, None], "repetition": [1.0, None],
+                 "frequency_penalty": [0.0, None]},
+     "steps": "details.tokens", "tops": "details.top_tokens", "text": "generated_text",
+     "finish": "details.finish_reason", "counted": "details.generated_tokens"},
+    {"engine": "Ollama", "ask": ("/v1/models", r"'owned_by': 'library'"), "version": ("/api/version", "version"),
+     "path": "/api/generate", "nest": "options", "instead": {"top_k": [-1, 0]},
+     "names": {**_NO, "max_tokens": "num_predict", "repetition": "repeat_penalty", "window": "repeat_last_n",
+               "logprobs": "/top_logprobs"},
+     "extra": {"raw": True, "stream": False, "logprobs": True}, "silent": {"logprobs": False}, "steps": "logprobs",
+     "text": "response", "finish": "done_reason", "counted": "eval_count", "prompted": "prompt_eval_count"},
+    {**_OPENAI, "engine": "generic", "ask": ("/v1/models", "'id': "), "version": ("/version", "version"),
+     "names": _OPENAI_NAMES, "schema_keys": _SCHEMA},
+]
+
+FINISH = {"limit": "length", "word": "stop", "eos": "stop", "eos_token": "stop", "stop_sequence": "stop"}
 
 
 @dataclass
@@ -24,96 +83,175 @@ class Step:
 
 @dataclass
 class Text:
-    """One answer. `counted` is the server's own count of tokens, None where it gives none."""
+    """One answer. `counted`, `prompted`: the server's own counts of tokens, None where it gives none. `ids`: of all
+    tokens, where they stand beside the lists. `accepted`: the server's count of accepted drafts."""
 
     steps: list[Step]
     text: str
     finish: str
     counted: int | None
+    prompted: int | None = None
+    ids: list[int] = field(default_factory=list)
+    accepted: int = 0
 
 
 @dataclass
 class Adapter:
-    """One kind of server: `engine`, path of requests, names, the most logprobs that it gives."""
+    """One server. Places in answers are keys and indices, by dots; that of a choice has the index 0.
+
+    names: its name of a parameter; '/NAME' stands beside `nest`, not in it; None: it has no such parameter.
+    other_names: names of other servers that it might accept without effect. instead: [value, what is sent for it],
+    None: nothing. extra: sent with every request, inner: within `nest`; greedy, silent, fresh: sent at temperature 0,
+    without logprobs, without the prefix cache. logprobs: the longest list. tokenize: path, field of the text, field of
+    the ids. counters: expression of names at /metrics that grow with accepted drafts, or, a gauge, exceed 1."""
 
     engine: str
     version: str
     path: str
     names: dict
-    extra: dict
-    logprobs: int
+    steps: str
+    text: str
+    finish: str
+    counted: str
+    prompted: str = ""
+    tops: str = ""
+    ids: str = ""
+    accepted: str = ""
+    extra: dict = field(default_factory=dict)
+    inner: dict = field(default_factory=dict)
+    greedy: dict = field(default_factory=dict)
+    silent: dict = field(default_factory=dict)
+    fresh: dict = field(default_factory=dict)
+    instead: dict = field(default_factory=dict)
+    other_names: dict = field(default_factory=dict)
+    schema_keys: list = field(default_factory=list)
+    tokenize: list = field(default_factory=list)
+    logprobs: int = 20
+    prompt: str = "prompt"
+    prompt_ids: str = "prompt"
+    nest: str = ""
+    bias_pairs: bool = False
+    counters: str = r"\S*spec\w*accept\w*"
+    gauge: bool = False
 
-    def body(self, prompt: str, settings: dict, dropped: frozenset = frozenset()) -> dict:
-        """Returns the JSON of a request. A seed of None is not sent."""
+    def offers(self, name: str) -> bool:
+        return self.names.get(name, name) is not None
+
+    def body(self, prompt: str | list[int], settings: dict, dropped: frozenset = frozenset()) -> dict:
+        """Returns the JSON of a request: a prompt of text or of token ids. A value of None is not sent."""
         values = {**NEUTRAL, "logprobs": self.logprobs, **settings}
-        if self.engine == "llama.cpp" and values["top_k"] < 0:
-            values["top_k"] = 0
-        named = {self.names.get(key, key): value for key, value in values.items()
-                 if value is not None and key not in dropped}
-        return {"prompt": prompt, **self.extra, **named}
+        outer = {self.prompt if isinstance(prompt, str) else self.prompt_ids: prompt, **self.extra,
+                 **(self.silent if values["logprobs"] is None else {})}
+        inner = outer if not self.nest else outer.setdefault(self.nest, {})
+        inner.update(self.inner | (self.greedy if values["temperature"] == 0 else {}))
+        for key, value in values.items():
+            name, (like, stands) = self.names.get(key, key), self.instead.get(key, (None, None))
+            if key in self.instead and value == like:
+                value = stands
+            if value is None or name is None or key in dropped:
+                continue
+            if key == "logit_bias" and self.bias_pairs:
+                value = [[int(token), bias] for token, bias in value.items()]
+            if key == "schema" and self.schema_keys:
+                value = {"type": "json_schema", self.schema_keys[0]: {"name": "one", self.schema_keys[1]: value}}
+            (outer if name.startswith("/") else inner)[name.lstrip("/")] = value
+        return outer
 
-    def read(self, answer: object) -> Text:
-        """Returns the text of an answer. Raises Error naming the field that is missing."""
+    def read(self, answer: object, choice: int = 0) -> Text:
+        """Returns one text of an answer, or of a list of a stream's parts. Raises Error naming a missing field."""
+        if isinstance(answer, list):
+            answer = self.joined(answer)
         if not isinstance(answer, dict):
             raise Error("the answer is no JSON object")
-        if self.path == "/completion":
-            places, finish = answer.get("completion_probabilities"), answer.get("stop_type", "")
-            finish = {"limit": "length", "word": "stop", "eos": "stop"}.get(finish, finish)
-            return Text(_places(places or [], self.logprobs), answer.get("content", ""), finish,
-                        answer.get("tokens_predicted"))
-        choices = answer.get("choices")
-        if not choices:
-            raise Error("the answer has no 'choices'")
-        choice = choices[0]
-        listed = choice.get("logprobs") or {}
-        places = listed.get("content")
-        if places is None:
-            rows = listed.get("top_logprobs") or [None] * len(listed.get("tokens") or [])
-            drawn = zip(listed.get("tokens") or [], listed.get("token_logprobs") or [], rows)
-            places = [{"token": token, "logprob": value, "top_logprobs":
-                       [{"token": key, "logprob": l} for key, l in (row or {}).items()]} for token, value, row in drawn]
-        return Text(_places(places, self.logprobs), choice.get("text") or "", choice.get("finish_reason") or "",
-                    (answer.get("usage") or {}).get("completion_tokens"))
+
+        def at(place: str) -> object:
+            return _at(answer, place.replace(".0.", f".{choice}."))
+        if at(self.text) is None:
+            raise Error(f"the answer has no '{self.text.replace('.0.', f'.{choice}.')}'")
+        finish = str(at(self.finish) or "")
+        return Text(_steps(at(self.steps), at(self.tops) if self.tops else None, self.logprobs), str(at(self.text)),
+                    FINISH.get(finish, finish), at(self.counted), at(self.prompted) if self.prompted else None,
+                    list(at(self.ids) or [] if self.ids else []), int(at(self.accepted) or 0) if self.accepted else 0)
+
+    def joined(self, parts: list[dict]) -> dict:
+        """Returns the parts of a stream as the answer that is not streamed."""
+        if not self.text.startswith("choices."):
+            places = [place for part in parts for place in part.get(self.steps) or []]
+            return {**(parts[-1] if parts else {}), self.steps: places,
+                    self.text: "".join(part.get(self.text) or "" for part in parts)}
+        texts = [choice for part in parts for choice in part.get("choices") or [] if not choice.get("index")]
+        listed: dict = {}
+        for choice in texts:
+            for key, values in (choice.get("logprobs") or {}).items():
+                listed.setdefault(key, []).extend(values or [])
+        finish = next((choice["finish_reason"] for choice in texts if choice.get("finish_reason")), "")
+        usage = next((part["usage"] for part in reversed(parts) if part.get("usage")), {})
+        return {"choices": [{"text": "".join(choice.get("text") or "" for choice in texts), "finish_reason": finish,
+                             "logprobs": listed}], "usage": usage}
 
 
-def _key(entry: dict) -> object:
+def _at(answer: object, place: str) -> object:
+    """Returns what stands at a place of an answer, None where there is none."""
+    for key in place.split("."):
+        if isinstance(answer, list) and key.isdigit():
+            answer = answer[int(key)] if int(key) < len(answer) else None
+        else:
+            answer = answer.get(key) if isinstance(answer, dict) else None
+    return answer
+
+
+def _entry(entry: dict | list) -> tuple[object, float | None]:
+    """Returns key and logprob: of {id, token or text, bytes, logprob}, or of [logprob, id, text]."""
+    if isinstance(entry, list):
+        return entry[1], entry[0]
+    text = entry.get("token", entry.get("text", ""))
     if entry.get("id") is not None:
-        return entry["id"]
-    text = entry.get("token", "")
-    if text.startswith("token_id:"):
-        return int(text[9:])
-    return tuple(entry["bytes"]) if entry.get("bytes") else text
+        key = entry["id"]
+    elif str(text).startswith("token_id:"):
+        key = int(text[9:])
+    else:
+        key = tuple(entry["bytes"]) if entry.get("bytes") else text
+    return key, entry.get("logprob")
 
 
-def _places(places: list, count: int) -> list[Step]:
+def _steps(listed: object, tops: list | None, count: int) -> list[Step]:
     """Returns steps. The drawn token that some servers list beside the top `count` is cut off: it is the smallest."""
+    if isinstance(listed, dict) and listed.get("content") is not None:
+        listed = listed["content"]
+    if isinstance(listed, dict):  # three arrays; the lists are dictionaries by token
+        tokens = listed.get("tokens") or []
+        tops = [[{"token": key, "logprob": value} for key, value in (row or {}).items()]
+                for row in listed.get("top_logprobs") or [None] * len(tokens)]
+        listed = [{"token": token, "logprob": value}
+                  for token, value in zip(tokens, listed.get("token_logprobs") or [])]
     steps = []
-    for place in places:
-        top = sorted(((_key(entry), float(entry["logprob"])) for entry in place.get("top_logprobs") or []
-                      if entry.get("logprob") is not None), key=lambda pair: -pair[1])
-        value = place.get("logprob")
-        steps.append(Step(_key(place), float("-inf") if value is None else float(value), top[:count]))
+    for number, place in enumerate(listed or []):
+        row = place.get("top_logprobs") if tops is None else tops[number] if number < len(tops) else None
+        top = sorted(((key, float(value)) for key, value in map(_entry, row or []) if value is not None),
+                     key=lambda pair: -pair[1])
+        key, value = _entry(place)
+        steps.append(Step(key, float("-inf") if value is None else float(value), top[:count]))
     return steps
 
 
 def sniff(wire: Wire, model: str | None = None) -> Adapter:
     """Returns the adapter of the server at the other end. Raises Error if it serves no language model."""
-    props, listed, said = wire.get("/props"), wire.get("/v1/models"), wire.get("/version")
-    if isinstance(props, dict) and "default_generation_settings" in props:
-        extra = {"typical_p": 1.0, "top_n_sigma": -1.0, "xtc_probability": 0.0, "dry_multiplier": 0.0, "mirostat": 0,
-                 "dynatemp_range": 0.0, "post_sampling_probs": False, "return_tokens": True, "cache_prompt": True}
-        return Adapter("llama.cpp", str(props.get("build_info", "")), "/completion", LLAMA, extra, 40)
-    models = listed.get("data") if isinstance(listed, dict) else None
-    if not models:
+    known: dict[str, object] = {}
+
+    def ask(paths: str) -> list[object]:
+        for path in paths.split():
+            if path not in known:
+                known[path] = wire.get(path)
+        return [known[path] for path in paths.split() if known[path] is not None]
+    row = next((row for row in SERVERS if any(re.search(row["ask"][1], str(said)) for said in ask(row["ask"][0]))), None)
+    if row is None:
         raise Error(f"{wire.origin} is not a server of language models: neither /v1/models nor /props answers as one")
+    models = next((said["data"] for said in ask("/v1/models") if isinstance(said, dict) and said.get("data")), [])
     names = [str(entry.get("id")) for entry in models]
-    if model is not None and model not in names:
+    if model is not None and names and model not in names:
         raise Error(f"the server has no model '{model}'; it has {', '.join(names[:8])}")
-    owner = str(models[0].get("owned_by", "")).lower()
-    extra = {"model": model or names[0]}
-    version = str(said.get("version", "")) if isinstance(said, dict) else ""
-    if owner == "vllm":
-        return Adapter("vLLM", version, "/v1/completions", OPENAI, {**extra, "return_tokens_as_token_ids": True}, 20)
-    if owner == "sglang" or isinstance(wire.get("/get_model_info"), dict):
-        return Adapter("SGLang", version, "/v1/completions", OPENAI, extra, 20)
-    return Adapter("generic", version, "/v1/completions", OPENAI, extra, 20)
+    paths, key = row["version"]
+    version = next((str(said[key]) for said in ask(paths) if isinstance(said, dict) and said.get(key)), "")
+    fields = {name: value for name, value in row.items() if name not in ("ask", "version", "model")}
+    named = {"model": model or names[0]} if row.get("model", True) and (model or names) else {}
+    return Adapter(**{**fields, "version": version, "extra": {**row.get("extra", {}), **named}})

@@ -68,7 +68,7 @@ class Collector:
             if record.status == 200:
                 break
             text = str(record.answer)
-            names = [key for key in (*NEUTRAL, "seed") if key not in self.dropped
+            names = [key for key in (*NEUTRAL, "seed") if key not in self.dropped and self.adapter.offers(key)
                      and re.search(rf"\b{self.adapter.names.get(key, key)}\b", text)]
             if re.search("logprobs", text) and self.adapter.logprobs > 5:
                 self.adapter.logprobs = 5
