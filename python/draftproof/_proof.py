@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator, Sequence, Union
 
 from ._core import Error
 from ._documents import Proof
+from ._progress import Progress
 
 String = tuple[int, ...]  # tokens; as a path, those from the root of the draft to a node
 Masses = tuple[Fraction, ...]  # [V]
@@ -342,8 +343,12 @@ def prove_rule(rule: Callable[..., Any], *, draft: Any = "chain", branches: int 
     step = _Step(rule, draft, branches)
     name = getattr(rule, "__name__", type(rule).__name__)
 
+    progress = Progress()
+
     def on_models(vocab: int, depth: int) -> Iterator[_Pair]:
-        return (_Pair(step, _Models(vocab, seed, i), depth, steps) for i in range(instances))
+        for i in range(instances):
+            yield _Pair(step, _Models(vocab, seed, i), depth, steps)
+            progress(lambda: f"prove {name}, V = {vocab}, K = {depth}: {i + 1} of {instances} pairs of models")
 
     pairs, worst = _worst(on_models(vocab, depth))
     exact = worst is None

@@ -15,6 +15,7 @@ callable fail a test with words of their own; regimes that time did not reach sk
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+
+from ._progress import on_stderr
 
 
 class Biased(AssertionError):
@@ -82,14 +85,22 @@ def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
     marker = request.node.get_closest_marker("draftproof")
     marked = dict(marker.kwargs) if marker else {}
 
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            on_stderr(f"\n{line}; {request.node.nodeid}")
+
     def audit(sampler: Callable[..., Any], **given: Any) -> Any:
         from . import audit_callable
 
         if len(session.results) >= session.audits_max:
             raise pytest.UsageError(f"more than {session.audits_max} audits in this session; raise --draftproof-audits, "
                                     "among which the false alarms are divided")
-        result = audit_callable(sampler, **{"alpha": session.share, "profile": session.profile, **marked, **given})
+        result = audit_callable(sampler, **{"alpha": session.share, "profile": session.profile, "progress": say, **marked, **given})
         session.results.append((request.node.nodeid, result))
+        if any(note.startswith("interrupted") for note in result.notes):
+            raise KeyboardInterrupt
         if result.verdict == "biased":
             raise Biased(str(result))
         if result.verdict == "error":

@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 
 from .._core import Error
+from .._progress import Progress
 from . import rows
 from .constrained import ConstrainedCase, constrained_cases
 from .dependence import CALLS, CALM, dependence, dependent
@@ -21,6 +22,7 @@ from .profiles import QUICK, Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
+from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .shrink import shrink
 from .sample_sweep import sample_sweep
@@ -106,6 +108,7 @@ class Auditor:
         self.notes: list[str] = []
         self.found = Found()
         self.hangs = False
+        self.interrupted = ""
         self.with_min_p = False
 
     def cases(self, given: list[Any] | None) -> list[Any]:
@@ -318,13 +321,25 @@ class Auditor:
             self.before = case
 
     def run(self, cases: list[Any], share: float, sweeps: list[Sweep]) -> Found:
-        """share: of the level, for each case."""
+        """share: of the level, for each case. An interrupt ends it with what was found so far."""
+        try:
+            self._run(cases, share, sweeps)
+        except KeyboardInterrupt:
+            self._note_interrupt()
+            self.found.results.append(CaseResult("the cases after the interrupt", "inconclusive", 0, None, "not reached"))
+        return self.found
+
+    def _note_interrupt(self) -> None:
+        self.interrupted = f"interrupted after {self.clock():.0f} s, with what was found so far"
+        self.found.notes.append(self.interrupted)
+
+    def _run(self, cases: list[Any], share: float, sweeps: list[Sweep]) -> None:
         for i, plan in enumerate(sweeps):
             if plan.again == 0:
                 self.is_first_sweep = i == 0
                 self.sweep(plan)
         self.is_first_sweep = False
-        if sweeps and not self.found.failures:
+        if sweeps and not self.found.failures and not self.interrupted:
             self.found.readings = self.readings()
         self._run_cases(cases, share)
         for plan in sweeps:
@@ -332,7 +347,6 @@ class Auditor:
                 self.sweep(plan)
         if self.left_out:
             self.found.notes.append(f"{self.left_out} cases were left out, or some of their rows, as the callable does not take them")
-        return self.found
 
     def _run_cases(self, cases: list[Any], share: float) -> None:
         seconds = (self.deadline - self.clock()) / max(1, len(cases))
@@ -347,7 +361,7 @@ class Auditor:
             self._note_bias(trial)
             if self._is_enough():
                 break
-        if self._is_enough():
+        if self._is_enough() and not self.interrupted:
             self.found.notes.append(f"stopped after {len(self.found.failures)} failures")
         for trial in trials:
             self.found.n += trial.run.n
@@ -357,7 +371,7 @@ class Auditor:
         self.found.results.sort(key=lambda result: order.get(result.case, -1))
 
     def _is_enough(self) -> bool:
-        return self.hangs or len(self.found.failures) >= self.failures_max
+        return self.hangs or bool(self.interrupted) or len(self.found.failures) >= self.failures_max
 
     def _survives(self, trial: Trial, draw: Callable[[], None]) -> bool:
         if self._is_enough():
@@ -367,7 +381,15 @@ class Auditor:
         except CallFailure as failure:
             self._note_error(trial, failure)
             return False
+        except KeyboardInterrupt:
+            self._note_interrupt()
+            return False
         return True
+
+    def status(self, seconds: float) -> str:
+        """How far it is, for people who wait."""
+        return (f"audit, {seconds:.0f} of {self.deadline:.0f} s{' of CPU' if self.clock.is_cpu else ''}, {max(0.0, self.deadline - seconds):.0f} s left "
+                f"at most; {len(self.found.results)} cases done, {len(self.found.failures)} failures; an interrupt keeps the verdict so far")
 
     def _note_sound(self, trial: Trial) -> None:
         done = trial.is_whole and trial.planned <= self.n_max and trial.judgement is not None
@@ -406,6 +428,20 @@ class Auditor:
                 Failure(judgement.name, case, f"{case.name}: {judgement.sentence}",
                         snippet_of(self.sampler, case, judgement.n, trial.run.seed), judgement.n, judgement.distance, suspect, suspect))
             return
+        try:
+            before, smallest, rule, suspect = self._explained(trial, judgement, following)
+        except KeyboardInterrupt:
+            self._note_interrupt()
+            before, smallest, rule, suspect = None, case, "", ""
+        needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
+        self.found.failures.append(
+            Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}",
+                    snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
+                    judgement.n, judgement.distance, suspect, rule, before, by_every_profile=self.is_first_sweep))
+
+    def _explained(self, trial: Trial, judgement: Judgement, following: Sequence[Any]) -> tuple[Any, Any, str, str]:
+        """The case before, if it is needed, the smallest case that fails, the wrong rule that explains it and the suspect."""
+        case = trial.case
         end = self._end_of_reruns(trial)
 
         def fails(smaller: Any) -> bool:
@@ -425,12 +461,7 @@ class Auditor:
         smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
         rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
         rule = dependent(needed, rule)
-        suspect = suspect_of(smallest, judgement, rule, getattr(case, "batch", 0) == 1)
-        needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
-        self.found.failures.append(
-            Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}",
-                    snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
-                    judgement.n, judgement.distance, suspect, rule, before, by_every_profile=self.is_first_sweep))
+        return before, smallest, rule, suspect_of(smallest, judgement, rule, getattr(case, "batch", 0) == 1)
 
     def _end_of_reruns(self, trial: Trial, times: float = 1.0) -> float:
         now = self.clock()
@@ -469,7 +500,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
                    cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0,
                    time_budget: float | None = None, n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
                    profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None,
-                   ranges: Ranges | None = None, one_hot: bool = True) -> CallableAudit:
+                   ranges: Ranges | None = None, one_hot: bool = True, progress: Callable[[str], None] | None = None) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
@@ -501,6 +532,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     emits: of verifiers, 'any' number of tokens a step, of which `but` says what is lost to chain verification of the same drafts;
         or 'chain': fewer than that is a failure.
     processes: forked ones that share the cases, for slow callables that bear a fork; failures_max counts in each.
+    progress: gets a line every 30 seconds; without it they go to standard error. An interrupt (Ctrl-C) ends the audit, and it
+        returns what it has found so far.
     Returns a CallableAudit: verdict 'consistent', 'biased', 'inconclusive' or 'error', sentence, failures, n.
     """
     if kind not in KINDS:
@@ -530,6 +563,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit,
                       chosen_profile.seconds if time_budget is None else time_budget, clock, chosen_profile, n_max, failures_max,
                       distribution, checked(ranges), one_hot)
+    signs = Progress(progress)
+    clock.each = lambda seconds: signs(lambda: auditor.status(seconds))
     chosen = auditor.cases(chosen)
     sweeps = [] if cases is not None else auditor.sweeps()
     rest = 1.0 - (FIRST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
@@ -547,7 +582,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not sweeps)
     audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but,
                           [] if found.failures else found.readings)
-    return dataclasses.replace(audit, sentence=sentence_of(audit))
+    return dataclasses.replace(audit, sentence=sentence_of(audit) + (f"; {auditor.interrupted}" if auditor.interrupted else ""))
 
 
 def run_case(sampler: Callable[..., Any], case: Any, n: int, *, seed: int = 0, alpha: float = 1e-6,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import Callable
 
 from .._core import Error
 
@@ -38,11 +39,14 @@ def profile_of(name: str) -> Profile:
 class Clock:
     """Seconds since it was made: of the wall, or of this process's CPU where those are more than a fifth of the wall's."""
 
-    def __init__(self, is_cpu: bool) -> None:
-        self.is_cpu = is_cpu
+    def __init__(self, is_cpu: bool, each: Callable[[float], None] = lambda seconds: None) -> None:
+        """each: is called with the seconds whenever they are asked for."""
+        self.is_cpu, self.each = is_cpu, each
         self.wall = time.monotonic()
         self.cpu = time.process_time() if is_cpu else 0.0
 
     def __call__(self) -> float:
         wall = time.monotonic() - self.wall
-        return max(wall / WAITING, time.process_time() - self.cpu) if self.is_cpu else wall
+        seconds = max(wall / WAITING, time.process_time() - self.cpu) if self.is_cpu else wall
+        self.each(seconds)
+        return seconds

@@ -1,0 +1,67 @@
+"""Signs of life: an audit says how far it is, and an interrupt ends it with what was found."""
+
+import pytest
+
+import draftproof
+from draftproof import _progress
+from draftproof.callable.sample_cases import sample_cases
+
+SMALL = [case for case in sample_cases(False) if case.vocab_size <= 12 and not case.may_raise]
+
+
+def test_an_audit_says_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(_progress, "INTERVAL", 0.0)
+    lines = []
+    audit = draftproof.audit_callable(draftproof.sample, tv=0.3, cases=SMALL, time_budget=20, progress=lines.append)
+    assert audit.verdict == "consistent" and lines[-1].startswith("draftproof: audit, ")
+    assert " of 20 s, " in lines[-1] and lines[-1].endswith(" 0 failures; an interrupt keeps the verdict so far")
+    assert capsys.readouterr() == ("", "")
+    draftproof.prove(lambda draft, p, q, chance: [chance.draw(p[0])], instances=1)
+    assert capsys.readouterr().err == "draftproof: prove <lambda>, V = 3, K = 3: 1 of 1 pairs of models\n"
+
+
+def test_quick_work_says_nothing(capsys):
+    draftproof.audit_callable(draftproof.sample, tv=0.3, cases=SMALL[:1])
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("temperature, verdict", [(1.0, "inconclusive"), (2.0, "biased")])
+def test_an_interrupt_ends_an_audit_with_what_was_found(monkeypatch, temperature, verdict):
+    calls = []
+
+    def interrupted(driver, *given):
+        calls.append(given)
+        if len(calls) > 400:
+            raise KeyboardInterrupt
+        return ordinary(driver, *given)
+
+    from draftproof.callable import drive
+    ordinary = drive.Driver.__call__
+    monkeypatch.setattr(drive.Driver, "__call__", interrupted)
+    audit = draftproof.audit_callable(
+        lambda logits, params, seeds: draftproof.sample(logits, {**params, "temperature": params["temperature"] * temperature}, seeds),
+        failures_max=1000)
+    assert audit.verdict == verdict and audit.n > 0
+    assert audit.sentence.endswith(" s, with what was found so far") and audit.sentence.count("interrupted after ") == 1
+    assert any(case.sentence == "not reached" for case in audit.cases)
+
+
+def test_an_interrupted_audit_ends_the_session_of_pytest(pytester):
+    pytester.makepyfile("""
+def test_long(draftproof_audit):
+    import _thread
+    calls = []
+    def sampler(logits, params, seeds):
+        import draftproof
+        calls.append(0)
+        if len(calls) == 300:
+            _thread.interrupt_main()
+        return draftproof.sample(logits, params, seeds)
+    draftproof_audit(sampler)
+
+def test_next():
+    pass
+""")
+    result = pytester.runpytest_subprocess("-q")
+    assert result.ret == 2
+    result.stdout.fnmatch_lines(["*test_long: inconclusive*interrupted after * s, with what was found so far", "*KeyboardInterrupt*"])
