@@ -47,6 +47,7 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
   document["alpha"] = audit.alpha;
   document["tv_wanted"] = audit.tv_wanted;
   document["detectable_tv"] = audit.detectable_tv;
+  document["detectable_temperature"] = or_null(audit.detectable_temperature);
   document["string_tokens"] = run.is_steps ? Json(audit.string_tokens) : Json();
   document["string_tokens_max"] = run.is_steps ? Json(audit.string_tokens_max) : Json();
   document["string_detectable_tv"] = run.is_steps ? Json(audit.string_detectable_tv) : Json();

@@ -44,6 +44,10 @@ struct Audit {
   double alpha = 0.0;
   double tv_wanted = 0.0;
   double detectable_tv = 1.0;  // smallest of the tests that cover the whole distribution
+  // Single draws: standard deviation of the sum of the score test (sum of Var ln p), and the relative change of the
+  // temperature that it finds with probability 99 %. 0 and absent where there is no such test.
+  double score_deviation = 0.0;
+  std::optional<double> detectable_temperature;
   // Steps: tokens of the longest completed strings that were counted, of how many a step can emit, and the smallest
   // distance that the test of them could find. 1 where nothing beyond the first token was counted.
   std::uint32_t string_tokens = 1;

@@ -1,9 +1,12 @@
-// Single draws against their distributions: support, tokens (group by group), and their probability transform (all
-// groups as one sample, which serves where every draw has a distribution of its own).
+// Single draws against their distributions: support, tokens (group by group); over all groups as one sample, which
+// serves where every draw has a distribution of its own, their probability transform, their score, and the events of
+// being drawn just inside a cut (shell, edge).
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -12,6 +15,8 @@
 #include "exactness/audit/independence.hpp"
 #include "exactness/audit/tests.hpp"
 #include "exactness/statistics/e_process.hpp"
+#include "exactness/statistics/tail_bounds.hpp"
+#include "reference/numerics/natural_log.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/step/step_rows.hpp"
@@ -23,6 +28,9 @@ namespace {
 constexpr std::int64_t kTransformedDrawsMax = 200'000'000;
 // Above this many different tokens it is cheaper to sort a distribution than to pass over it for each.
 constexpr std::size_t kTokensBySumMax = 16;
+constexpr float kSmallerCut = 0.97f;
+// Below it a variance of ln p is the rounding of a flat distribution.
+constexpr double kFlatVariance = 1e-12;
 
 struct GroupAudit {
   CountFit fit;
@@ -30,6 +38,11 @@ struct GroupAudit {
   std::int64_t impossible = 0;
   std::vector<CountedCell> impossible_cells;
   double log_wealth = 0.0;
+  double score = 0.0;  // sum of ln p - E ln p
+  TiltedSum scores;    // of all draws, at tilt 0
+  EventDraws shell, edge;
+  std::int64_t shell_count = 0;
+  std::int64_t edge_count = 0;
 };
 
 struct ThreadState {
@@ -40,6 +53,21 @@ struct ThreadState {
 
 std::vector<double> distribution_of_group(const VerifyRequest& request, StepWorkspace& workspace) {
   return normalised_distribution(StepRows(request, {.logprobs = false}, workspace).target(0));
+}
+
+// The request with each filter cutting 3 % earlier: as a smaller parameter does, or min-p behind a temperature 3 % too
+// low. A top-k loses 3 % of its tokens, one at least, where no other filter cuts. Absent where nothing does.
+std::optional<VerifyRequest> with_smaller_cuts(const VerifyRequest& request) {
+  const FilterParameters& given = request.parameters.filters;
+  if (request.target_is_probabilities || !given.any() || request.parameters.temperature == 0.0f) return std::nullopt;
+  VerifyRequest smaller = request;
+  FilterParameters& filters = smaller.parameters.filters;
+  filters.top_p = given.top_p == 1.0f ? 1.0f : kSmallerCut * given.top_p;
+  filters.min_p = given.min_p == 0.0f ? 0.0f : std::pow(given.min_p, kSmallerCut);
+  if (given.top_p == 1.0f && given.min_p == 0.0f)
+    filters.top_k =
+        std::max(1, std::min(given.top_k - 1, static_cast<std::int32_t>(std::int64_t{97} * given.top_k / 100)));
+  return smaller;
 }
 
 class DrawAuditor {
@@ -80,6 +108,66 @@ class DrawAuditor {
     if (group.impossible == 0)
       group.log_wealth = dirichlet_log_wealth(state.counts, distribution, static_cast<double>(distribution.size()));
     if (draws_ <= kTransformedDrawsMax) transform(g, distribution, state.transformed);
+    const std::int64_t possible = n - group.impossible;
+    score(distribution, state.counts, possible, group);
+    count_edge(distribution, state.counts, possible, group);
+    if (const std::optional<VerifyRequest> smaller = with_smaller_cuts(sample_.distributions[g]))
+      count_shell(distribution, distribution_of_group(*smaller, state.workspace), state.counts, possible, group);
+  }
+
+  static void score(std::span<const double> distribution, std::span<const std::int64_t> counts, std::int64_t possible,
+                    GroupAudit& group) {
+    const TiltedSum of_one = tilted_score(distribution, 0.0);
+    if (of_one.variance < kFlatVariance) return;
+    group.scores.add(of_one, static_cast<double>(possible));
+    double centre = 0.0;
+    for (const double p : distribution) centre += p > 0.0 ? p * natural_log(p) : 0.0;
+    for (std::size_t token = 0; token < distribution.size(); ++token)
+      if (counts[token] > 0 && distribution[token] > 0.0)
+        group.score += static_cast<double>(counts[token]) * (natural_log(distribution[token]) - centre);
+  }
+
+  // The least likely token that is kept, where any is not; of equals the last.
+  static void count_edge(std::span<const double> distribution, std::span<const std::int64_t> counts,
+                         std::int64_t possible, GroupAudit& group) {
+    std::optional<std::size_t> last;
+    bool is_cut = false;
+    for (std::size_t token = 0; token < distribution.size(); ++token) {
+      if (!(distribution[token] > 0.0)) {
+        is_cut = true;
+      } else if (!last || distribution[token] <= distribution[*last]) {
+        last = token;
+      }
+    }
+    if (!is_cut || !last) return;
+    group.edge = {distribution[*last], possible};
+    group.edge_count = counts[*last];
+  }
+
+  static void count_shell(std::span<const double> distribution, std::span<const double> smaller,
+                          std::span<const std::int64_t> counts, std::int64_t possible, GroupAudit& group) {
+    group.shell.draws = possible;
+    for (std::size_t token = 0; token < distribution.size(); ++token) {
+      if (!(distribution[token] > 0.0) || smaller[token] > 0.0) continue;
+      group.shell.probability += distribution[token];
+      group.shell_count += counts[token];
+    }
+  }
+
+  // Scores of all draws, tilted.
+  TiltedSum scores_at(double tilt) const {
+    std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(options_.threads));
+    std::vector<TiltedSum> of_group(groups_.size());
+    parallel_for(static_cast<std::int64_t>(groups_.size()), options_.threads, [&](std::int64_t i, int thread) {
+      const auto g = static_cast<std::size_t>(i);
+      if (!(groups_[g].scores.variance > 0.0)) return;
+      of_group[g] = tilted_score(
+          distribution_of_group(sample_.distributions[g], workspaces[static_cast<std::size_t>(thread)]), tilt);
+    });
+    TiltedSum sum;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      sum.add(of_group[g], static_cast<double>(groups_[g].undecided - groups_[g].impossible));
+    return sum;
   }
 
   void transform(std::size_t g, std::span<const double> distribution, UniformTally& tally) const {
@@ -108,7 +196,20 @@ class DrawAuditor {
     std::int64_t impossible = 0;
     std::vector<CountedCell> impossible_cells;
     double log_wealth = 0.0;
+    double score = 0.0;
+    TiltedSum scores;
+    std::int64_t scored = 0;
+    std::vector<EventDraws> shells, edges;
+    std::int64_t shell_count = 0;
+    std::int64_t edge_count = 0;
     for (GroupAudit& group : groups_) {
+      score += group.score;
+      scores.add(group.scores);
+      if (group.scores.variance > 0.0) scored += group.undecided - group.impossible;
+      if (group.shell.probability > 0.0) shells.push_back(group.shell);
+      if (group.edge.probability > 0.0) edges.push_back(group.edge);
+      shell_count += group.shell_count;
+      edge_count += group.edge_count;
       fit.add(std::move(group.fit));
       undecided += group.undecided;
       impossible += group.impossible;
@@ -125,6 +226,11 @@ class DrawAuditor {
     const bool cells_cover_most = 2 * fit.n >= undecided;
     append(audit.tests, count_tests("tokens", "draws", fit, cells_cover_most));
     append(audit.tests, uniformity_tests("transform", "draws", transformed, !cells_cover_most));
+    append(audit.tests, event_tests("shell", "draws", shells, shell_count, true));
+    append(audit.tests, event_tests("edge", "draws", edges, edge_count, false));
+    append(audit.tests,
+           score_tests("draws", scored, score, [&](double tilt) { return tilt == 0.0 ? scores : scores_at(tilt); }));
+    audit.score_deviation = std::sqrt(scores.variance);
     append(audit.tests, malformed_tests("draws", "draw", draws_, sample_.malformed));
     if (sample_.ordered) {
       append(audit.tests, independence_tests(ordered_transforms(), sample_.ordered->at));

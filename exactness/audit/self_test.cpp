@@ -162,7 +162,7 @@ BatteryResult run_battery(std::uint64_t key, double alpha) {
     battery.accused = battery.accused || test.rejects;
     if (test.null_distribution == NullDistribution::certainty) {
       battery.impossible += test.rejects ? 1 : 0;
-    } else {
+    } else if (test.null_distribution != NullDistribution::tail) {  // those are discrete, or bounds
       battery.p_values.push_back({test.name, test.p_value});
     }
   }

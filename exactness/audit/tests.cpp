@@ -1,7 +1,10 @@
 #include "exactness/audit/tests.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
 #include <array>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -146,6 +149,39 @@ TestResult certainty_test(const std::string& name, const std::string& unit, std:
   return test;
 }
 
+std::vector<TestResult> event_tests(const std::string& name, const std::string& unit, std::span<const EventDraws> draws,
+                                    std::int64_t seen, bool too_few_alone) {
+  const double expected = expected_events(draws);
+  if (!(expected > 0.0) || (too_few_alone && expected < 1.0)) return {};
+  TestResult test;
+  test.name = name;
+  test.statistic_name = "count";
+  test.unit = unit;
+  test.null_distribution = NullDistribution::tail;
+  for (const EventDraws& d : draws) test.n += d.draws;
+  test.statistic = static_cast<double>(seen);
+  const double few = at_most(draws, seen);
+  test.p_value = too_few_alone ? few : std::min(1.0, 2.0 * std::min(few, at_least(draws, seen)));
+  test.estimated_tv = std::abs(test.statistic - expected) / static_cast<double>(test.n);
+  test.worst_cells = {{{{"groups", static_cast<std::int64_t>(draws.size())}}, test.statistic, expected}};
+  return {std::move(test)};
+}
+
+std::vector<TestResult> score_tests(const std::string& unit, std::int64_t n, double score,
+                                    const std::function<TiltedSum(double)>& at) {
+  const double variance = at(0.0).variance;
+  if (!(variance > 0.0)) return {};
+  TestResult test;
+  test.name = "score";
+  test.statistic_name = "z";
+  test.unit = unit;
+  test.null_distribution = NullDistribution::tail;
+  test.n = n;
+  test.statistic = score / std::sqrt(variance);
+  test.p_value = std::min(1.0, 2.0 * tail_bound(score, at));
+  return {std::move(test)};
+}
+
 std::vector<TestResult> malformed_tests(const std::string& unit, const char* index_name, std::int64_t n,
                                         const MalformedOutputs& malformed) {
   if (malformed.count == 0) return {};
@@ -187,6 +223,12 @@ void conclude(Audit& audit, const AuditOptions& options) {
   audit.tv_wanted = options.tv_wanted;
   judge(audit.tests, options.alpha);
   audit.detectable_tv = detectable_distance(audit.tests);
+  if (audit.score_deviation > 0.0) {
+    const boost::math::normal normal;
+    const double level = options.alpha / static_cast<double>(2 * audit.tests.size());
+    audit.detectable_temperature =
+        (quantile(complement(normal, level)) + quantile(normal, kStatedPower)) / audit.score_deviation;
+  }
   const std::string longest =
       audit.string_tokens > 2 ? "string_" + std::to_string(audit.string_tokens) : std::string("string");
   for (const TestResult& test : audit.tests)

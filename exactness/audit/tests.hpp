@@ -11,6 +11,7 @@
 
 #include "exactness/audit/audit.hpp"
 #include "exactness/statistics/probability_transform.hpp"
+#include "exactness/statistics/tail_bounds.hpp"
 #include "exactness/statistics/test_result.hpp"
 #include "reference/sampling/distribution.hpp"
 
@@ -59,6 +60,16 @@ std::size_t affordable_bins(std::int64_t n, std::size_t bins_max);
 // A test of an event that cannot happen: `count` of `n` observations are of it.
 TestResult certainty_test(const std::string& name, const std::string& unit, std::int64_t n, std::int64_t count,
                           std::vector<CountedCell> cells);
+
+// A test of how often an event was seen: two-sided, or of too few alone. Nothing where none is expected, or, of too few
+// alone, where less than one is.
+std::vector<TestResult> event_tests(const std::string& name, const std::string& unit, std::span<const EventDraws> draws,
+                                    std::int64_t seen, bool too_few_alone);
+
+// `score`: are drawn tokens as probable as the distributions say? z = sum (ln p(x) - E ln p) / sqrt(sum Var ln p) over
+// `n` draws, whose sum is `score`; at(tilt) gives the tilted sum. Nothing where the distributions are flat.
+std::vector<TestResult> score_tests(const std::string& unit, std::int64_t n, double score,
+                                    const std::function<TiltedSum(double)>& at);
 
 // A test of outputs that no sampler may put out (`well_formed`); nothing where there is none.
 std::vector<TestResult> malformed_tests(const std::string& unit, const char* index_name, std::int64_t n,

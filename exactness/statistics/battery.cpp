@@ -19,6 +19,7 @@ double detectable(const TestResult& test, double level) {
       return detectable_total_variation(static_cast<double>(test.n), test.df.value_or(0), level, kStatedPower);
     case NullDistribution::kolmogorov:
       return detectable_kolmogorov_distance(test.n, level, kStatedPower);
+    case NullDistribution::tail:
     case NullDistribution::union_bound:
       return 1.0;
     case NullDistribution::certainty:
@@ -54,6 +55,17 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
       text << "none of " << test.n << " " << test.unit
            << " is impossible under the distribution; a fault that does so with "
            << "probability " << short_number(test.detectable_tv) << " would have shown with 99 % probability";
+    }
+    return text.str();
+  }
+  if (test.null_distribution == NullDistribution::tail) {
+    text << evidence(test, tests) << ": "
+         << (test.rejects ? "refuted at level " + short_number(test.alpha) : std::string("nothing found"));
+    if (test.worst_cells.empty()) {
+      if (test.rejects)
+        text << "; drawn tokens are " << (test.statistic > 0 ? "more" : "less") << " probable than stated";
+    } else {
+      text << "; " << short_number(test.worst_cells.front().expected) << " expected";
     }
     return text.str();
   }

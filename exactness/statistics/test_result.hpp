@@ -16,6 +16,7 @@ enum class NullDistribution {
   chi_squared,  // detectable distance: whatever the fault looks like (chi_squared.hpp)
   kolmogorov,   // detectable distance: of faults that move mass along the order of the values (kolmogorov_smirnov.hpp)
   certainty,    // the event has probability 0: detectable is the probability that would have shown once
+  tail,         // of a sum of unequal terms: p is exact for counts, or a bound from above (tail_bounds.hpp)
   union_bound,  // p is a sum of probabilities of what was seen, and of what might have been instead: an upper bound
 };
 

@@ -62,7 +62,8 @@ class Audit:
 
     verdict: 'consistent', 'biased' or 'inconclusive' (too few samples for tv_wanted).
     sentence: the verdict with its reason; names the depth and the distance that were tested.
-    n: draws or steps; detectable_tv: what would have been found with 99 % probability in a single or first token, and
+    n: draws or steps; detectable_tv: what would have been found with 99 % probability in a single or first token,
+    detectable_temperature: the relative change of temperature found by the score (None: not tested), and
     string_detectable_tv in completed strings of string_tokens tokens (of at most string_tokens_max).
     """
 
@@ -71,6 +72,7 @@ class Audit:
     alpha: float
     tv_wanted: float
     detectable_tv: float
+    detectable_temperature: float | None
     string_tokens: int
     string_tokens_max: int
     string_detectable_tv: float

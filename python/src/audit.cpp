@@ -50,6 +50,8 @@ nb::dict dict_of(const Audit& audit) {
   result["alpha"] = audit.alpha;
   result["tv_wanted"] = audit.tv_wanted;
   result["detectable_tv"] = audit.detectable_tv;
+  result["detectable_temperature"] =
+      audit.detectable_temperature ? nb::cast(*audit.detectable_temperature) : nb::none();
   result["string_tokens"] = audit.string_tokens;
   result["string_tokens_max"] = audit.string_tokens_max;
   result["string_detectable_tv"] = audit.string_detectable_tv;
