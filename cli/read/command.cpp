@@ -74,6 +74,7 @@ SeenFile see_config(const Content& content) {
   const bool is_named = content.is_folder || fs::path(content.path).extension() == ".json";
   const ModelShape shape = is_named ? find_model(content.path) : model_from_config_json(content.text(), content.path);
   SeenFile seen{"", "model's config.json", {printable_line(shape.name)}, {}, {}};
+  seen.is.push_back(name_of(shape.precision));
   seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
                number("%g layer", shape.layers) + (shape.layers == 1.0 ? "" : "s") + " of a mixer and a feed-forward"};
   if (!shape.assumption.empty()) seen.not_used.push_back(printable_line(shape.assumption));
@@ -128,7 +129,7 @@ SeenFile see_toml(const Content& content) {
 }
 
 SeenFile see_arrivals(const Content& content) {
-  const ArrivalTrace trace = read_arrivals_file(content.path);
+  const ArrivalTrace trace = parse_arrivals(content.text(), content.path == "-" ? "standard input" : content.path);
   double prompts = 0.0;
   double outputs = 0.0;
   for (const RecordedArrival& arrival : trace.requests) {

@@ -177,6 +177,24 @@ void add_notes_on_lengths(AcceptanceData& data) {
 
 }  // namespace
 
+double factor_of_sum(double last, std::int32_t count, double sum) {
+  double low = 0.0, high = 1.0;
+  for (int i = 0; i < 60; ++i) {
+    const double rate = 0.5 * (low + high);
+    double s = last, total = 0.0;
+    for (std::int32_t j = 0; j < count; ++j) total += s *= rate;
+    (total < sum ? low : high) = rate;
+  }
+  return 0.5 * (low + high);
+}
+
+void require_running(double requests, const std::string& where) {
+  constexpr double kMost = 1 << 20;  // as --batch takes
+  if (!(requests >= 0.0 && requests <= kMost))
+    throw input_error(
+        where, "has " + number("%.6g", requests) + " running requests; expected at most " + number("%.0f", kMost));
+}
+
 void set_least_draft_len(AcceptanceData& data, double draft_tokens, double steps) {
   constexpr double kRounding = 1e-9;
   const double mean = draft_tokens / steps;

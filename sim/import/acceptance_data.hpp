@@ -69,6 +69,7 @@ struct AcceptanceData {
   std::int32_t tree_nodes = 0;      // 0: chains, as far as is said
   std::optional<std::int64_t> drafts, draft_tokens, accepted_tokens;
   double acceptance_length = 1.0;  // of steps with a draft
+  bool length_is_least = false;    // it is no less: steps are not counted
   std::optional<double> acceptance_length_error;
   // [K], each over the steps whose draft had a token there; empty: not said.
   std::vector<double> survival;
@@ -80,6 +81,8 @@ struct AcceptanceData {
   // Share of the steps that had a draft: prompt lookup often has none. Nothing: not said, and taken for 1.
   std::optional<double> draft_share;
   std::vector<ThroughputWindow> throughput;
+  std::string model;                              // of a benchmark or of metrics that name it
+  std::optional<std::int64_t> load;               // requests at a time of a benchmark that says it
   std::vector<std::string> notes;                 // what was converted, left out or assumed, in sentences
   std::shared_ptr<const AcceptanceModel> replay;  // of recordings: more than rates
 
@@ -97,6 +100,13 @@ std::vector<Bounds> reach_of(double drafts, double draft_tokens, const std::vect
 // text depend on each other), else those of coins where steps are counted. Errors (input) at `where`: no window, none
 // with a length.
 void merge_windows(const std::vector<AcceptanceWindow>& windows, const std::string& where, AcceptanceData& data);
+
+// The factor by which `count` rates behind one of `last`, each the one before it times it, add up to `sum`, as near as
+// one from 0 to 1 comes.
+double factor_of_sum(double last, std::int32_t count, double sum);
+
+// Error (input) at `where`: more requests at a time than any engine runs, or none that can be counted.
+void require_running(double requests, const std::string& where);
 
 // K, where nothing says it, of so many tokens over so many steps: their mean, rounded up where it is not whole.
 void set_least_draft_len(AcceptanceData& data, double draft_tokens, double steps);

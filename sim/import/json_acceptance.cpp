@@ -11,6 +11,7 @@
 #include "base/strict_number.hpp"
 #include "base/words.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
+#include "sim/import/json_documents.hpp"
 
 namespace draftproof {
 namespace {
@@ -206,6 +207,7 @@ void add_iteration(const Json& iteration, const Json& speculation, const Place& 
   const std::int64_t running = batch == nullptr ? 0 : count(*batch, "numGenRequests").value_or(0);
   if (!ms || *ms <= 0.0 || running == 0 || count(*batch, "numContextRequests").value_or(0) > 0) return;
   const auto requests = static_cast<double>(running);
+  require_running(requests, name);
   all.throughput.push_back({requests, (requests + static_cast<double>(*accepted)) / (*ms * 1e-3), 0.0, 0, length,
                             static_cast<double>(*drafted) / static_cast<double>(drafts)});
 }
@@ -335,6 +337,17 @@ bool add(const Json& object, const Place& place, JsonAcceptance& all) {
   return of_request == nullptr && !object.contains("perf_metrics") && add_length(object, place, all);
 }
 
+// The model and the load of a benchmark, whose results stand in an object with them.
+void add_benchmark(const Json& object, const std::string& name, JsonAcceptance& all) {
+  const Json* const model = json_field(object, "model_id");
+  const auto running = count_of(object, "max_concurrency", name);
+  if (model != nullptr && model->is_string()) all.models.insert(model->get<std::string>());
+  if (running && *running > 0) {
+    require_running(static_cast<double>(*running), name);
+    all.loads.insert(*running);
+  }
+}
+
 // What an object says of the runs in it, added to what those around it say.
 std::string configuration_of(const Json& object, const Place& around) {
   const std::string& name = around.where;
@@ -352,6 +365,7 @@ void collect(const Json& json, const Place& around, JsonAcceptance& all) {
   Place place = around;
   if (json.is_object()) {
     place.configuration = configuration_of(json, around);
+    add_benchmark(json, place.where, all);
     if (add(json, place, all)) return;
   }
   if (json.is_structured())
@@ -359,12 +373,6 @@ void collect(const Json& json, const Place& around, JsonAcceptance& all) {
 }
 
 }  // namespace
-
-const Json* json_field(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
 
 void JsonAcceptance::add(JsonAcceptance&& other) {
   formats.merge(other.formats);
@@ -378,6 +386,8 @@ void JsonAcceptance::add(JsonAcceptance&& other) {
   }
   if (other.form.levels) form = other.form;
   throughput.insert(throughput.end(), other.throughput.begin(), other.throughput.end());
+  models.merge(other.models);
+  loads.merge(other.loads);
   of_all_steps |= other.of_all_steps;
   if (other.of_project) of_project = std::move(other.of_project);
 }

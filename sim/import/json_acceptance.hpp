@@ -29,6 +29,8 @@ struct JsonAcceptance {
   std::map<std::string, JsonRuns> runs;  // by configuration; "": not said
   LoggedDraft form;                      // of the server's arguments
   std::vector<ThroughputWindow> throughput;
+  std::set<std::string> models;              // that benchmarks name
+  std::set<std::int64_t> loads;              // requests at a time that they keep running
   bool of_all_steps = false;                 // lengths are of steps without a draft too
   std::optional<AcceptanceData> of_project;  // a run of draftproof's own
 
@@ -36,8 +38,6 @@ struct JsonAcceptance {
   void add(JsonAcceptance&& other);
 };
 
-// The value under `key` of an object; nothing where it is missing or null.
-const nlohmann::json* json_field(const nlohmann::json& object, const char* key);
 // Adds what the document says. Errors (input) at `name`: counts that contradict one another, a number that is none.
 void collect_acceptance(const nlohmann::json& document, const std::string& name, JsonAcceptance& all);
 

@@ -13,21 +13,22 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kData = "data:";
 
-std::string_view without_blanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return text;
-}
-
 // Server-sent events, as they are or behind what a client printed before them. Fields other than data say nothing.
 bool is_stream(std::string_view text) {
-  const std::string_view body = without_blanks(text);
+  const std::string_view body = without_leading_blanks(text);
   return body.starts_with(kData) || text.find("\ndata: {") != std::string_view::npos;
 }
 
 }  // namespace
 
+const Json* json_field(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
 bool begins_as_json(std::string_view text) {
-  text = without_blanks(text);
+  text = without_leading_blanks(text);
   return text.starts_with('{') || text.starts_with('[') || is_stream(text);
 }
 
@@ -43,9 +44,9 @@ bool JsonDocuments::next() {
   ended_before_ = false;
   if (whole_) return !std::exchange(any_, true);
   while (lines_.next()) {
-    std::string_view line = without_blanks(lines_.line());
+    std::string_view line = without_leading_blanks(lines_.line());
     if (stream_ && !line.starts_with(kData)) continue;
-    if (stream_) line = without_blanks(line.substr(kData.size()));
+    if (stream_) line = without_leading_blanks(line.substr(kData.size()));
     if (line.empty()) continue;
     if (stream_ && line.starts_with("[DONE]")) {
       ended_before_ = true;
@@ -65,9 +66,8 @@ bool JsonDocuments::next() {
 
 bool JsonDocuments::is_chunk() const {
   if (stream_) return true;
-  const auto object = document_.is_object() ? document_.find("object") : document_.end();
-  return document_.is_object() && object != document_.end() && object->is_string() &&
-         object->get_ref<const std::string&>().ends_with(".chunk");
+  const Json* const object = json_field(document_, "object");
+  return object != nullptr && object->is_string() && object->get_ref<const std::string&>().ends_with(".chunk");
 }
 
 }  // namespace draftproof

@@ -34,6 +34,9 @@ class JsonDocuments {
   bool any_ = false;
 };
 
+// The value under `key` of an object; nothing where it is missing or null.
+const nlohmann::json* json_field(const nlohmann::json& object, const char* key);
+
 // Does a text begin as JSON, or a stream of it, does?
 bool begins_as_json(std::string_view text);
 

@@ -120,18 +120,6 @@ const Curve& chosen(const std::vector<Curve>& curves, const std::string& choice,
                               "; expected one of " + first_names(names));
 }
 
-// The conditional rate by which `count` rates behind one of `last` add up to `sum`, as near as one from 0 to 1 comes.
-double rate_between(double last, std::int32_t count, double sum) {
-  double low = 0.0, high = 1.0;
-  for (int i = 0; i < 60; ++i) {
-    const double rate = 0.5 * (low + high);
-    double s = last, total = 0.0;
-    for (std::int32_t j = 0; j < count; ++j) total += s *= rate;
-    (total < sum ? low : high) = rate;
-  }
-  return 0.5 * (low + high);
-}
-
 // Rates that never rise and are nearest to the rises of the lengths (pool adjacent violators; each K's rise counts
 // once): pooled ones are equal, so the length behind them is the file's. Between two K of the file the rates fall by
 // one factor, unless they would fall below those behind them.
@@ -157,7 +145,7 @@ std::vector<double> rates_of(const std::vector<std::pair<std::int32_t, double>>&
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     const double last = rates.empty() ? 1.0 : rates.back();
-    const double factor = block.pooled ? 1.0 : rate_between(last, block.count, block.mean() * block.count);
+    const double factor = block.pooled ? 1.0 : factor_of_sum(last, block.count, block.mean() * block.count);
     const double end = last * std::pow(factor, block.count);
     const bool falls = !block.pooled && block.count > 1 && (i + 1 == blocks.size() || end >= blocks[i + 1].mean());
     for (std::int32_t j = 1; j <= block.count; ++j) rates.push_back(falls ? last * std::pow(factor, j) : block.mean());

@@ -24,6 +24,7 @@ constexpr std::string_view kRequest = "draft acceptance";
 constexpr std::string_view kStatistics = "#gen tokens";
 constexpr std::string_view kStep = " draft tokens, new n_";
 constexpr std::string_view kRunEnd = "n_accept ";
+constexpr std::string_view kDepth = "adaptive ";  // of a draft, that changes by what was accepted
 
 // Drafts of a request, of a drafter since the start, or of a run.
 struct Drafted {
@@ -31,6 +32,7 @@ struct Drafted {
   std::int64_t accepted = 0, generated = 0;
   std::optional<std::int64_t> drafts;  // steps with one
   std::optional<std::int64_t> steps;   // all
+  std::optional<std::int64_t> first;   // steps that accepted the first token of a draft
   std::optional<double> length;        // over the steps with a draft
   std::vector<double> survival;        // likewise
   std::int64_t longest = 0;            // K; 0: not said
@@ -75,6 +77,43 @@ void require_possible(const Drafted& drafted) {
                                          "; expected at least 1, since the bonus token counts");
 }
 
+// The first position is counted; the others share what the length is above it, each the one before it by one factor.
+// With so many of them as the longest draft has, bounds are what a length and rates that never rise leave.
+void add_first_rate(AcceptanceData& data, std::int64_t first, const std::string& name) {
+  const auto drafts = static_cast<double>(*data.drafts);
+  const double rate = static_cast<double>(first) / drafts;
+  if (first > *data.drafts || rate > data.acceptance_length - 1.0 + 1e-9)
+    throw input_error(name, std::to_string(first) + " of " + std::to_string(*data.drafts) +
+                                " drafts accepted a token, and " + std::to_string(*data.accepted_tokens) +
+                                " tokens were accepted; expected no more drafts than either");
+  const double rest = data.acceptance_length - 1.0 - rate;
+  if (rest > 0.0 && rate > 0.0)
+    data.draft_len =
+        std::max(data.draft_len,
+                 static_cast<std::int32_t>(std::min<double>(kAcceptanceDepthMax, 1.0 + std::ceil(rest / rate - 1e-9))));
+  const std::int32_t behind = std::max(0, data.draft_len - 1);
+  const double factor = factor_of_sum(rate, behind, rest);
+  bool exact = true;
+  for (std::int32_t i = 0; i <= behind; ++i) {
+    const auto before = static_cast<double>(i);
+    const double s = i == 0 ? rate : data.survival.back() * factor;
+    const Bounds bounds =
+        i == 0 ? Bounds{rate, rate}
+               : Bounds{std::max(0.0, (rest - (before - 1.0) * rate) / (static_cast<double>(behind) - before + 1.0)),
+                        std::min(rate, rest / before)};
+    const double width = bounds.high - bounds.low;
+    exact &= width < 1e-9;
+    data.survival.push_back(s);
+    data.survival_bounds.push_back(width < 1e-9 ? Bounds{s, s} : bounds);
+    data.survival_error.push_back(
+        std::hypot(std::sqrt(std::max(0.0, s * (1.0 - s)) / drafts), width / std::sqrt(12.0)));
+  }
+  if (exact)
+    data.survival_bounds.clear();
+  else
+    data.notes.emplace_back("The first position is counted; those behind it share the rest of the length.");
+}
+
 // One server: its requests, its drafters' counters, its steps, its runs.
 class Server {
  public:
@@ -111,6 +150,7 @@ class Server {
     Counters now;
     now.sum.where = where;
     now.sum.drafts = count_field(line, "#gen drafts", where).value_or(0);
+    now.sum.first = count_field(line, "#acc drafts", where);
     now.sum.generated = count_field(line, kStatistics, where).value_or(0);
     now.sum.accepted = count_field(line, "#acc tokens", where).value_or(0);
     now.sum.length = field(line, "#mean acc len", where);
@@ -155,7 +195,11 @@ class Server {
     }
   }
 
-  bool speculates() const { return !requests_.empty() || !drafters_.empty() || !runs_.empty() || step_.drafts; }
+  void read_depth() { ++depths_; }
+
+  bool speculates() const {
+    return !requests_.empty() || !drafters_.empty() || !runs_.empty() || step_.drafts || depths_ > 0;
+  }
 
   AcceptanceData read(const std::string& name) {
     AcceptanceData data;
@@ -172,9 +216,13 @@ class Server {
       data.notes.emplace_back(
           "Rates by position are not used: their lists end before the drafts, of several drafters.");
     std::vector<AcceptanceWindow> windows;
+    std::int64_t first = 0;
+    bool has_first = true;
     for (Drafted& one : drafted) {
       if (short_lists) one.survival.clear();
       windows.push_back(window_of(one));
+      first += one.first.value_or(0);
+      has_first &= one.first.has_value();
     }
     merge_windows(windows, name, data);
     data.draft_tokens = generated;
@@ -184,6 +232,7 @@ class Server {
           std::max(data.draft_len, static_cast<std::int32_t>(std::min<std::int64_t>(one.longest, kAcceptanceDepthMax)));
     if (data.draft_len == 0 && data.drafts)
       set_least_draft_len(data, static_cast<double>(generated), static_cast<double>(*data.drafts));
+    if (has_first && data.survival.empty() && data.drafts) add_first_rate(data, first, name);
     return data;
   }
 
@@ -202,6 +251,10 @@ class Server {
       if (drafters_.empty()) add_share_by_tokens(data);
       return requests_;
     }
+    if (requests_.empty() && drafters_.empty() && runs_.empty() && !step_.drafts)
+      throw input_error(name,
+                        "names only the steps at which the depth of drafts changed, and it changes by what they "
+                        "accepted; expected the lines \"draft acceptance = ...\" of requests beside them");
     if (!drafters_.empty()) {
       std::vector<Drafted> all;
       const auto add = [&](const Counters& counters) {
@@ -296,6 +349,7 @@ class Server {
 
   std::vector<Drafted> requests_, runs_;
   Drafted run_, step_;
+  std::int64_t depths_ = 0;                     // changes of an adaptive one
   std::vector<std::int64_t> accepted_;          // steps that accepted so many drafts and one
   std::map<std::string, std::int64_t> tokens_;  // by task, until its line of drafts takes them
   std::map<std::string, Counters> drafters_;    // by name, the newest
@@ -316,6 +370,26 @@ bool is_run_field(std::string_view line) {
          (has_words(line, "n_draft") || has_words(line, "n_predict") || has_words(line, kRunEnd));
 }
 
+// The records of a line; those of several whose line ends were lost begin with these words.
+std::vector<std::string_view> records_of(std::string_view line) {
+  std::vector<std::size_t> begins;
+  for (const std::string_view words : {"slot print_timing", "slot update_slots", "statistics "})
+    for (std::size_t at = line.find(words); at != std::string_view::npos; at = line.find(words, at + 1))
+      begins.push_back(at);
+  if (begins.size() < 2) return {line};
+  std::ranges::sort(begins);
+  begins.front() = 0;
+  begins.push_back(line.size());
+  std::vector<std::string_view> records;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i)
+    records.push_back(line.substr(begins[i], begins[i + 1] - begins[i]));
+  return records;
+}
+
+bool is_depth(std::string_view line) {
+  return has_words(line, kDepth) && has_words(line, "n_draft=") && has_words(line, "n_accepted=");
+}
+
 void read_line(std::string_view line, const std::string& where, Server& server) {
   if (has_words(line, kRequest) && has_words(line, "generated)"))
     server.read_request(line, where, task_of(line));
@@ -329,6 +403,8 @@ void read_line(std::string_view line, const std::string& where, Server& server) 
     server.read_tokens(line, task_of(line));
   else if (is_run_field(line))
     server.read_run_field(line, where);
+  else if (is_depth(line))
+    server.read_depth();
 }
 
 }  // namespace
@@ -339,7 +415,7 @@ bool is_llama_cpp_log(std::string_view text) {
     const std::string& line = lines.line();
     if ((has_words(line, kRequest) && has_words(line, "generated)")) ||
         (has_words(line, kStatistics) && has_words(line, "#gen drafts")) || has_words(line, kStep) ||
-        (has_words(line, kRunEnd) && is_run_field(line)))
+        (has_words(line, kRunEnd) && is_run_field(line)) || is_depth(line))
       return true;
   }
   return false;
@@ -363,7 +439,8 @@ AcceptanceData read_llama_cpp_log(std::string_view text, const std::string& name
     const std::string port = port_of(line);
     const auto model = models.find(port);
     try {
-      read_line(line, lines.where(), servers[model == models.end() ? port : model->second]);
+      for (const std::string_view record : records_of(line))
+        read_line(record, lines.where(), servers[model == models.end() ? port : model->second]);
     } catch (const Error&) {
       if (!lines.is_cut()) throw;
       notes.emplace_back("The last line ends early and is left out.");

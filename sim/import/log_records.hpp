@@ -1,5 +1,5 @@
 // Records of a server's log as people pass them on: a record is a line, or one that a terminal or a mail has wrapped,
-// with the marks of a quotation in front.
+// with the marks of a quotation in front; or one of several in a line whose ends were lost.
 #pragma once
 
 #include <optional>
@@ -25,6 +25,7 @@ class LogRecords {
 
   TextLines lines_;
   std::size_t width_ = 0;  // at which a terminal has wrapped; 0: it has not
+  std::string rest_;       // of a line that holds several records
   std::optional<std::string> ahead_;
   bool ahead_is_full_ = false;  // as wide as a terminal
   std::string ahead_where_;

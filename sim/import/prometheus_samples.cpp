@@ -126,11 +126,6 @@ class SampleLine {
   bool in_table_ = false;
 };
 
-const Json* member(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() ? &*found : nullptr;
-}
-
 // [time, "value"]
 double value_of(const Json& pair, const std::string& where) {
   const auto value = pair.is_array() && pair.size() == 2 && pair[1].is_string()
@@ -146,13 +141,13 @@ void read_api(std::string_view text, const std::string& name, const std::functio
   JsonDocuments documents(text, name);
   while (documents.next()) {
     const std::string& where = documents.where();
-    const Json* const data = member(documents.document(), "data");
-    const Json* const results = data == nullptr ? nullptr : member(*data, "result");
+    const Json* const data = json_field(documents.document(), "data");
+    const Json* const results = data == nullptr ? nullptr : json_field(*data, "result");
     if (results == nullptr || !results->is_array())
       throw input_error(where, "has no data.result; expected an answer of Prometheus' API to a query");
     for (const Json& result : *results) {
-      const Json* const metric = member(result, "metric");
-      const Json* const of = metric == nullptr ? nullptr : member(*metric, "__name__");
+      const Json* const metric = json_field(result, "metric");
+      const Json* const of = metric == nullptr ? nullptr : json_field(*metric, "__name__");
       if (of == nullptr || !of->is_string())
         throw input_error(where,
                           "has a result without __name__; expected counters themselves, not rates or sums of them");
@@ -164,8 +159,8 @@ void read_api(std::string_view text, const std::string& name, const std::functio
         sample.value = value_of(pair, where);
         take(sample, where);
       };
-      if (const Json* const one = member(result, "value")) add(*one);
-      if (const Json* const many = member(result, "values"); many != nullptr && many->is_array())
+      if (const Json* const one = json_field(result, "value")) add(*one);
+      if (const Json* const many = json_field(result, "values"); many != nullptr && many->is_array())
         for (const Json& pair : *many) add(pair);
     }
   }

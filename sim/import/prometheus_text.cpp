@@ -43,6 +43,8 @@ constexpr std::string_view kGapSeconds = "inter_token_latency_seconds_sum";
 constexpr std::string_view kGaps = "inter_token_latency_seconds_count";
 constexpr std::string_view kIterations = "iteration_tokens_total_count";
 constexpr std::string_view kRunning = "num_running_reqs";
+constexpr std::string_view kRateSums = "spec_decode_acceptance_rate_per_position_sum";  // MAX's histograms, per cent
+constexpr std::string_view kRateCounts = "spec_decode_acceptance_rate_per_position_count";
 constexpr std::string_view kDecodes = "n_decode";  // llama.cpp's, those of prompts included
 
 // A metric, whatever engine counts it: the name behind the engine's prefix ("vllm:", "ray_vllm_", "lmdeploy:", ...) and
@@ -66,7 +68,9 @@ constexpr KnownMetric kMetrics[] = {
     {kEmitted, kEmitted, true},
     {kLength, kLength, true},                          // SGLang
     {"spec_decode_acceptance_length", kLength, true},  // TensorRT-LLM
-    {"n_draft", kDraftTokens, true},                   // llama.cpp and its descendants
+    {kRateSums, kRateSums, true},
+    {kRateCounts, kRateCounts, true},
+    {"n_draft", kDraftTokens, true},  // llama.cpp and its descendants
     {"n_drafted", kDraftTokens, true},
     {"n_draft_accepted", kAccepted, true},
     {"n_drafted_accepted", kAccepted, true},
@@ -101,7 +105,8 @@ std::string engine_name(std::string_view engine) {
                                      {"sglang", "SGLang"},
                                      {"trtllm", "TensorRT-LLM"},
                                      {"llamacpp", "llama.cpp"},
-                                     {"lmdeploy", "LMDeploy"}})
+                                     {"lmdeploy", "LMDeploy"},
+                                     {"maxserve", "MAX"}})
     if (engine == prefix) return name;
   return std::string(engine);
 }
@@ -118,7 +123,7 @@ class Totals {
       throw input_error(where, sample.name + " is " + number("%.6g", sample.value) + "; expected a count up to 2^53");
     Series& found = series_[series];
     found.name = name;
-    if (name == kPerPosition) {
+    if (name == kPerPosition || name == kRateSums || name == kRateCounts) {
       const auto position = sample.labels.find("position");
       const auto number = position == sample.labels.end() ? std::nullopt : read_integer(position->second, 0, 1023);
       if (!number)
@@ -155,10 +160,10 @@ class Totals {
       throw input_error(where, std::string(name) + " adds up to " + number("%.6g", *sum) + "; expected at most 2^53");
     return sum;
   }
-  std::vector<double> by_position() const {
+  std::vector<double> by_position(std::string_view name = kPerPosition) const {
     std::vector<double> counts;
     for (const auto& [key, series] : series_) {
-      if (series.name != kPerPosition) continue;
+      if (series.name != name) continue;
       if (series.position >= counts.size()) counts.resize(series.position + 1);
       counts[series.position] += series.counter.total();
     }
@@ -221,6 +226,21 @@ AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
   return data;
 }
 
+// A histogram for each position of the rates of batches, over all their drafts: each batch counts once.
+AcceptanceData from_rates(const Totals& totals, const std::string& name) {
+  const std::vector<double> sums = totals.by_position(kRateSums), counts = totals.by_position(kRateCounts);
+  AcceptanceWindow window;
+  window.where = name;
+  for (std::size_t i = 0; i < std::min(sums.size(), counts.size()) && counts[i] > 0.0; ++i)
+    window.survival.push_back(sums[i] / (100.0 * counts[i]));
+  if (window.survival.empty()) throw input_error(name, "no batch verified a draft yet; expected a server that drafted");
+  require_survival(window.survival, name + ", acceptance rates per position", 1e-6);
+  AcceptanceData data;
+  merge_windows({window}, name, data);
+  data.notes.emplace_back("The rates are means over batches, whatever their size.");
+  return data;
+}
+
 // llama.cpp before it counted drafts: every step yields a token more than it accepts, and the first token of each of an
 // unknown number of requests is a prompt's.
 AcceptanceData from_tokens(const Totals& totals, const std::string& name) {
@@ -239,6 +259,7 @@ AcceptanceData from_tokens(const Totals& totals, const std::string& name) {
   merge_windows({{name, {}, {}, 1.0 + accepted / steps}}, name, data);
   data.draft_tokens = std::llround(drafted);
   data.accepted_tokens = std::llround(accepted);
+  data.length_is_least = true;
   set_least_draft_len(data, drafted, steps);
   data.notes.push_back(number("%.0f", accepted) + " of " + number("%.0f", drafted) +
                        " drafts were accepted. How many steps drafted is not counted" +
@@ -304,11 +325,13 @@ std::optional<ThroughputWindow> throughput_of(const Totals& totals, const std::s
   const double running = std::max(1.0, *gaps / *steps);
   const double engine_seconds = *seconds * *steps / *gaps;
   if (decoded <= 0.0) return std::nullopt;
+  require_running(running, name);
   return ThroughputWindow{running, decoded / engine_seconds, totals.sum(kPrompts, name).value_or(0.0) / engine_seconds};
 }
 
 struct Model {
   std::string engine, name;
+  std::string label;  // model_name
   Totals totals;
   bool speculates = false;
 };
@@ -326,7 +349,7 @@ Model model_of(std::string_view text, const std::string& name, const std::string
     if (metric.speculates && !found.speculates) with_speculation.push_back(&found);
     found.speculates |= metric.speculates;
     found.engine = metric.engine;
-    found.name = of_model;
+    found.name = found.label = of_model;
     found.totals.add(sample, metric.name, where);
   });
   if (with_speculation.empty())
@@ -355,8 +378,10 @@ AcceptanceData data_of(const Model& model, const std::string& name) {
   const Totals& totals = model.totals;
   AcceptanceData data = totals.has(kDrafts) || totals.has(kEmitted) ? from_counters(totals, name)
                         : totals.has(kLength)                       ? from_gauges(totals, name)
+                        : totals.has(kRateSums)                     ? from_rates(totals, name)
                                                                     : from_tokens(totals, name);
   data.format = "Prometheus text (" + engine_name(model.engine) + ")";
+  data.model = model.label;
   return data;
 }
 

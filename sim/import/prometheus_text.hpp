@@ -2,7 +2,7 @@
 // engine or Ray gives their names: spec_decode_num_drafts_total and its companions (vLLM, llama.cpp since August 2026,
 // LMDeploy; engine/metrics/prometheus writes them too); SGLang's gauge spec_accept_length, weighted by num_running_reqs
 // where ranks have one each; TensorRT-LLM's gauge spec_decode_acceptance_length; llama.cpp's n_draft_total and
-// n_draft_accepted_total, which leave the steps unknown.
+// n_draft_accepted_total, which leave the steps unknown; MAX's histograms acceptance_rate_per_position, in per cent.
 //
 // Engines (label engine) are added up. Several dumps behind one another count once: a counter that falls was reset, and
 // what it had reached before is added. num_accepted_tokens_per_pos counts unconditionally, from position 0.

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "base/words.hpp"
+#include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/rates.hpp"
+#include "sim/import/markdown_table.hpp"
 #include "sim/import/text_lines.hpp"
 
 namespace draftproof {
@@ -28,11 +31,18 @@ const std::vector<Names>& other_names() {
       {"unconditional",
        {"unconditional_rate", "unconditional_acceptance_rate", "unconditional_acceptance", "survival", "cumulative",
         "s_i"}},
-      {"rate", {"acceptance_rate", "acceptance", "p", "per_position_acceptance_rate"}},
+      {"rate",
+       {"acceptance_rate", "acceptance", "p", "per_position_acceptance_rate", "accept_rate", "aggregate_accept_rate",
+        "accept", "avg_draft_acceptance", "draft_acceptance_rate"}},
       {"rate_kind", {"kind", "type"}},
       {"accepted", {"accepted_tokens", "num_accepted"}},
-      {"drafts", {"num_drafts", "draft_steps"}},
-      {"mean_acceptance_length", {"mean_accept_length", "accept_length", "accept_len"}},
+      {"drafted", {"drafted_tokens", "draft_tokens", "proposed"}},
+      {"drafts", {"num_drafts", "draft_steps", "rounds", "cycles", "verify_steps"}},
+      {"mean_acceptance_length",
+       {"mean_accept_length", "accept_length", "accept_len", "a.len", "tok/cycle", "mtp_tok/cycle",
+        "tokens_per_round"}},
+      {"K", {"n_max", "spec_draft_n_max", "num_speculative_tokens", "num_spec_tokens", "draft_max"}},
+      {"rates_by_position", {"pos_accept"}},
   };
   return names;
 }
@@ -42,10 +52,27 @@ std::string plain_name(std::string name) {
   return name;
 }
 
-// The table with our names for its columns, where it has not both. K stays as it is.
+// The number of "pos 2", "position_2" or "pos2"; nothing of other columns.
+std::optional<std::int64_t> position_of(std::string_view plain) {
+  for (const std::string_view word : {"position", "pos"}) {
+    if (!plain.starts_with(word)) continue;
+    plain.remove_prefix(word.size());
+    if (plain.starts_with('_')) plain.remove_prefix(1);
+    return read_integer(plain, 0, kAcceptanceDepthMax);
+  }
+  return std::nullopt;
+}
+
+// The table with our names for its columns, where it has not both. K stays as it is. Positions count from 1.
 CsvTable with_our_names(CsvTable table) {
+  const bool from_0 =
+      std::ranges::any_of(table.columns, [](const std::string& c) { return position_of(plain_name(c)) == 0; });
   for (std::string& column : table.columns) {
     const std::string plain = plain_name(column);
+    if (const auto position = position_of(plain)) {
+      column = "p" + std::to_string(*position + (from_0 ? 1 : 0));
+      continue;
+    }
     if (plain != "k" && table.column(plain) < 0) column = plain;
     for (const Names& names : other_names())
       if (std::ranges::count(names.others, plain) > 0 && table.column(names.column) < 0) column = names.column;
@@ -77,13 +104,18 @@ class Cells {
   }
   std::optional<double> number(std::string_view column) const {
     std::string cell = text(column);
-    if (cell.empty() || has_words(cell, "nan")) return std::nullopt;
+    if (cell.empty() || cell == "-" || has_words(cell, "nan") || has_words(cell, "n/a")) return std::nullopt;
     const bool percent = cell.ends_with('%');
     if (percent) cell.pop_back();
     const auto value = read_number(cell);
     if (!value)
       throw input_error(where_, std::string(column) + " is " + in_quotes(text(column)) + "; expected a number");
     return percent ? *value / 100.0 : *value;
+  }
+  // "90.5% 80.5% 73.6%".
+  std::vector<double> list(std::string_view column) const {
+    const std::string cell = text(column);
+    return cell.empty() ? std::vector<double>() : list_field("rates: " + cell, "rates", where_);
   }
   std::optional<std::int64_t> count(std::string_view column) const {
     const auto value = number(column);
@@ -138,14 +170,40 @@ Kind kind_by_length(const std::vector<double>& rates, std::optional<double> leng
   return unconditional ? Kind::unconditional : conditional ? Kind::conditional : Kind::unknown;
 }
 
+// "538/660", or accepted beside drafted.
+void set_tokens(const Cells& cells, RateRow& row) {
+  const std::string text = cells.text("accepted");
+  const std::size_t slash = text.find('/');
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  row.accepted_tokens = read_integer(without_blanks(std::string_view(text).substr(0, slash)), 0, kMost);
+  row.draft_tokens = slash == std::string::npos
+                         ? cells.count("drafted")
+                         : read_integer(without_blanks(std::string_view(text).substr(slash + 1)), 0, kMost);
+  if (!row.draft_tokens || !row.accepted_tokens) {
+    row.draft_tokens.reset(), row.accepted_tokens.reset();
+    return;
+  }
+  if (*row.accepted_tokens > *row.draft_tokens)
+    throw input_error(cells.where(), "accepted is " + in_quotes(text) + " of " + std::to_string(*row.draft_tokens) +
+                                         "; expected at most the drafted tokens");
+  const auto* steps = std::get_if<Steps>(&row.window.size);
+  if (steps == nullptr && row.draft_len > 0) {
+    row.window.size = Steps((*row.draft_tokens + row.draft_len - 1) / row.draft_len);
+    steps = std::get_if<Steps>(&row.window.size);
+  }
+  if (steps != nullptr && steps->count > 0)
+    row.window.acceptance_length = 1.0 + static_cast<double>(*row.accepted_tokens) / static_cast<double>(steps->count);
+}
+
 RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name, const std::string& told) {
   const Cells cells(table, csv, name);
   RateRow row;
   row.line = csv.line;
   row.window.where = cells.where();
   for (const char* column : {"engine", "hardware", "target_model", "draft_method", "draft_model", "K"})
-    row.configuration.append(row.configuration.empty() ? "" : ", ").append(cells.text(column));
-  std::vector<double> rates;
+    if (const std::string cell = cells.text(column); !cell.empty())
+      row.configuration.append(row.configuration.empty() ? "" : ", ").append(*column == 'K' ? "K = " : "").append(cell);
+  std::vector<double> rates = cells.list("rates_by_position");
   for (int i = 1;; ++i) {
     const auto rate = cells.number("p" + std::to_string(i));
     if (!rate) break;
@@ -156,9 +214,19 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
   row.window.size = counted(cells.count("drafts"));
   row.draft_tokens = cells.count("num_draft_tokens");
   row.accepted_tokens = cells.count("num_accepted_tokens");
+  if (!row.draft_tokens && !row.accepted_tokens) set_tokens(cells, row);
+  // Accepted of drafted tokens, where all drafts have K.
+  if (rates.empty() && !row.window.acceptance_length && row.draft_len > 0)
+    if (const auto rate = cells.number("rate")) {
+      if (!(*rate >= 0.0 && *rate <= 1.0))
+        throw input_error(cells.where(), "rate is " + in_quotes(cells.text("rate")) + "; expected a number in [0, 1]");
+      row.window.acceptance_length = 1.0 + static_cast<double>(row.draft_len) * *rate;
+    }
   if (rates.empty()) {
     if (!row.window.acceptance_length)
-      throw input_error(cells.where(), "has neither p1 nor an acceptance length; expected one or the other");
+      throw input_error(cells.where(),
+                        "has neither p1 nor an acceptance length; expected one or the other, or accepted "
+                        "drafts with K (-k K, of predict --metrics-drafts K)");
     return row;
   }
   const std::string words = cells.text("rate_kind");
@@ -234,7 +302,6 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name, co
                       "has the column position, and none that says what the rates are; expected conditional, "
                       "unconditional, or accepted with steps; or --rates (of predict --metrics-rates)");
   AcceptanceData data;
-  data.format = "CSV of rates";
   AcceptanceWindow window;
   window.where = name;
   std::vector<double> errors;
@@ -282,6 +349,48 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name, co
   return data;
 }
 
+// Columns that say an acceptance: rates, a length, or accepted drafts beside what they are of.
+bool says_rates(const CsvTable& table) {
+  const CsvTable header = with_our_names(table);
+  const auto has = [&](const char* column) { return header.column(column) >= 0; };
+  return has("p1") || has("rates_by_position") || std::ranges::any_of(kLengthColumns, has) ||
+         (has("K") && has("rate")) || (has("accepted") && (has("drafts") || has("drafted") || has("K")));
+}
+
+// Rows of one configuration.
+AcceptanceData of_rows(const std::vector<RateRow>& rows, const std::string& name, const std::string& choice) {
+  AcceptanceData data;
+  std::vector<std::string> names;
+  for (const RateRow& row : rows)
+    if (std::ranges::find(names, row.configuration) == names.end()) names.push_back(row.configuration);
+  const auto is_chosen = [&](const std::string& of) { return choice.empty() || of == choice || of == "K = " + choice; };
+  const std::int64_t chosen = std::ranges::count_if(names, is_chosen);
+  if (chosen != 1)
+    throw input_error(name, (chosen == 0 ? "has no rows of " + in_quotes(choice)
+                                         : "has rows of several configurations (" + first_names(names) + ")") +
+                                "; expected one" +
+                                (chosen == 0 ? " of " + first_names(names) : std::string(", chosen by its name")));
+  std::vector<AcceptanceWindow> windows;
+  std::int64_t drafted = 0, accepted = 0;
+  bool counts = true;
+  for (const RateRow& row : rows) {
+    if (!is_chosen(row.configuration)) continue;
+    windows.push_back(row.window);
+    data.notes.insert(data.notes.end(), row.notes.begin(), row.notes.end());
+    data.draft_len = std::max(data.draft_len, row.draft_len);
+    counts &= row.draft_tokens && row.accepted_tokens;
+    drafted += row.draft_tokens.value_or(0);
+    accepted += row.accepted_tokens.value_or(0);
+  }
+  merge_windows(windows, name, data);
+  if (!counts) return data;
+  data.draft_tokens = drafted;
+  data.accepted_tokens = accepted;
+  if (data.draft_len == 0 && data.drafts)
+    set_least_draft_len(data, static_cast<double>(drafted), static_cast<double>(*data.drafts));
+  return data;
+}
+
 }  // namespace
 
 bool is_rates_csv(std::string_view text) {
@@ -300,35 +409,52 @@ std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& na
   return rows;
 }
 
-AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind) {
+AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind,
+                              const std::string& choice) {
   const CsvTable table = with_our_names(parse_csv(with_commas(text), name));
-  if (table.column("position") >= 0) return read_positions(table, name, kind);
-  const std::vector<RateRow> rows = read_rate_rows(table, name, kind);
-  if (rows.empty()) throw input_error(name, "has no row; expected one or more");
   AcceptanceData data;
+  if (table.column("position") >= 0) {
+    data = read_positions(table, name, kind);
+  } else {
+    const std::vector<RateRow> rows = read_rate_rows(table, name, kind);
+    if (rows.empty()) throw input_error(name, "has no row; expected one or more");
+    data = of_rows(rows, name, choice);
+  }
   data.format = "CSV of rates";
-  std::vector<AcceptanceWindow> windows;
-  std::int64_t drafted = 0;
-  std::int64_t accepted = 0;
-  bool counts = true;
-  for (const RateRow& row : rows) {
-    if (row.configuration != rows.front().configuration)
-      throw input_error(name + ", line " + std::to_string(row.line),
-                        "is of another configuration (" + printable_line(row.configuration) + ") than line " +
-                            std::to_string(rows.front().line) + " (" + printable_line(rows.front().configuration) +
-                            "); expected rows of one engine, hardware, model, drafter and K");
-    windows.push_back(row.window);
-    data.notes.insert(data.notes.end(), row.notes.begin(), row.notes.end());
-    counts &= row.draft_tokens && row.accepted_tokens;
-    drafted += row.draft_tokens.value_or(0);
-    accepted += row.accepted_tokens.value_or(0);
+  return data;
+}
+
+bool is_rates_table(std::string_view text) {
+  return !markdown_table(text, says_rates).rows.empty();
+}
+
+AcceptanceData read_rates_table(std::string_view text, const std::string& name, const std::string& kind,
+                                const std::string& choice, std::int32_t drafts) {
+  CsvTable table = with_our_names(markdown_table(text, says_rates));
+  if (drafts > 0 && table.column("K") < 0) {
+    for (CsvRow& row : table.rows) {
+      row.fields.resize(table.columns.size());
+      row.fields.push_back(std::to_string(drafts));
+    }
+    table.columns.emplace_back("K");
   }
-  data.draft_len = rows.front().draft_len;
-  merge_windows(windows, name, data);
-  if (counts) {
-    data.draft_tokens = drafted;
-    data.accepted_tokens = accepted;
-  }
+  std::erase_if(table.rows, [&](const CsvRow& row) {
+    const Cells cells(table, row, name);
+    const std::string first = row.fields.empty() ? "" : lower_case(row.fields.front());
+    for (const char* mean : {"average", "mean", "total", "overall", "aggregate", "all"})
+      if (first == mean) return true;
+    return std::ranges::none_of(
+        std::initializer_list<const char*>{"p1", "rates_by_position", kLengthColumns[0], kLengthColumns[1],
+                                           kLengthColumns[2], "rate", "accepted"},
+        [&](const char* column) {
+          const std::string cell = cells.text(column);
+          return !cell.empty() && cell != "-" && !has_words(cell, "n/a");
+        });
+  });
+  const std::vector<RateRow> rows = read_rate_rows(table, name, kind);
+  if (rows.empty()) throw input_error(name, "has no row with a rate or a length; expected one or more");
+  AcceptanceData data = of_rows(rows, name, choice);
+  data.format = "table of rates";
   return data;
 }
 

@@ -9,6 +9,9 @@
 //                                       reached (conditional), accepted (or accepted_all_steps) with steps or drafts
 //                                       (unconditional). The demo's acceptance.csv is such a table
 //
+// or as a table of Markdown, where a row may also be a prompt, or a K: rounds (or cycles) and accepted as "538/660", a
+// rate with K (accepted of drafted tokens, all drafts having K), "pos accept" with the rates of all positions in a cell.
+//
 // Columns are separated by commas, semicolons or tabs, and known by more than one name (pos, conditional_rate,
 // survival, ...; a column rate with a column kind beside it). Positions count from 0 or 1, whichever comes first.
 // Where nothing says what kind the rates are, the acceptance length beside them decides; where that is missing too,
@@ -39,8 +42,16 @@ bool is_rates_csv(std::string_view text);
 // Errors (input) naming file and line: a cell that is no number, rates outside [0, 1], unconditional rates that rise,
 // rates of unknown kind.
 std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& name, const std::string& kind = "");
-// All rows of a file as one; errors (input) also where they are of several configurations.
+// All rows of a configuration as one; errors (input) also where there are several and none is chosen.
 // kind: "conditional" or "unconditional" for rates of which the file does not say it; empty: not known.
-AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind = "");
+// choice: the configuration, as the error names it, or its K; empty: the only one.
+AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind = "",
+                              const std::string& choice = "");
+
+// Of the first Markdown table that says an acceptance; rows without a rate, and those of means, are left out.
+bool is_rates_table(std::string_view text);
+// drafts: K, where no column says it; 0: not known.
+AcceptanceData read_rates_table(std::string_view text, const std::string& name, const std::string& kind = "",
+                                const std::string& choice = "", std::int32_t drafts = 0);
 
 }  // namespace draftproof

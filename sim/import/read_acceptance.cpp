@@ -23,6 +23,7 @@
 #include "sim/import/log_text.hpp"
 #include "sim/import/prometheus_text.hpp"
 #include "sim/import/rates_csv.hpp"
+#include "sim/import/report_lines.hpp"
 #include "sim/import/result_json.hpp"
 #include "sim/import/sglang_log.hpp"
 #include "sim/import/text_lines.hpp"
@@ -66,14 +67,9 @@ struct Format {
   bool takes_rates = false;
 };
 
-std::string_view body_of(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return text;
-}
-
 // Nothing where the format is not known.
 std::optional<Format> format_of(std::string_view text) {
-  const std::string_view body = body_of(text);
+  const std::string_view body = without_leading_blanks(text);
   if (body.empty()) return std::nullopt;
   constexpr Format kVllm{[](std::string_view t, const std::string& name, const ImportOptions& options) {
     return read_vllm_log(t, name, options.plain, options.drafts);
@@ -89,8 +85,10 @@ std::optional<Format> format_of(std::string_view text) {
                                return read_llama_cpp_log(t, name, options.choice);
                              },
                              true};
+  constexpr Format kReport{
+      [](std::string_view t, const std::string& name, const ImportOptions&) { return read_report(t, name); }};
   constexpr Format kRecording{[](std::string_view t, const std::string& name, const ImportOptions& options) {
-                                return of_recording(body_of(t), name, options.choice);
+                                return of_recording(without_leading_blanks(t), name, options.choice);
                               },
                               true};
   constexpr Format kPrometheus{[](std::string_view t, const std::string& name, const ImportOptions& options) {
@@ -102,25 +100,32 @@ std::optional<Format> format_of(std::string_view text) {
                            },
                            true};
   constexpr Format kRates{[](std::string_view t, const std::string& name, const ImportOptions& options) {
-                            return read_rates_csv(t, name, options.rates);
+                            return read_rates_csv(t, name, options.rates, options.choice);
                           },
-                          false, true};
+                          true, true};
+  constexpr Format kTable{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+                            return read_rates_table(t, name, options.rates, options.choice, options.drafts);
+                          },
+                          true, true};
   // Logs may begin with a bracket or be JSON lines too.
   const bool braced = body.front() == '{' || body.front() == '[';
   if (braced && body.find("\"acc_len\"") != std::string_view::npos) return kRecording;
   if (is_prometheus_text(text)) return kPrometheus;
   if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics")) return kVllm;
   if (is_llama_cpp_log(text)) return kLlamaCpp;
+  if (is_report(text)) return kReport;
   if (is_json(body)) return kJson;
   if (is_rates_csv(text)) return kRates;
   if (is_length_curves(text)) return kCurves;
+  if (is_rates_table(text)) return kTable;
   if (is_sglang_log(text)) return kSglang;
   if (is_vllm_log(text)) return kVllm;
   return body.front() == '{' ? std::optional(kJson) : std::nullopt;  // which says what is wrong with it
 }
 
 AcceptanceData of_any(std::string_view text, const std::string& name, const ImportOptions& options) {
-  if (body_of(text).empty()) throw input_error(name, "is empty; expected what a server says of acceptance");
+  if (without_leading_blanks(text).empty())
+    throw input_error(name, "is empty; expected what a server says of acceptance");
   if (const std::optional<Format> format = format_of(text)) {
     AcceptanceData data = format->read(text, name, options);
     data.takes_choice = format->takes_choice;

@@ -5,6 +5,7 @@
 //   vLLM log               vllm_log.hpp
 //   SGLang log             sglang_log.hpp
 //   llama.cpp log          llama_cpp_log.hpp
+//   reports of benchmarks  report_lines.hpp, and oMLX's log
 //   metrics                prometheus_text.hpp
 //   CSV of rates           rates_csv.hpp
 //   JSON documents         result_json.hpp

@@ -78,6 +78,8 @@ AcceptanceData data_of(JsonAcceptance&& all, std::string_view text, const std::s
   data.tree_nodes = all.form.tree_nodes;
   merge_windows(windows, name, data);
   if (names.size() == 1) data.throughput = std::move(all.throughput);
+  if (all.models.size() == 1) data.model = *all.models.begin();
+  if (all.loads.size() == 1) data.load = *all.loads.begin();
   if (runs.draft_tokens > 0) {
     data.draft_tokens = runs.draft_tokens;
     data.accepted_tokens = runs.accepted_tokens;

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "base/words.hpp"
 #include "sim/cost/quantization.hpp"
 #include "sim/import/log_records.hpp"
@@ -139,6 +140,53 @@ ServerSetup of_sglang(const PythonArguments& arguments, const std::string& where
   return setup;
 }
 
+// The text behind a field that begins a line, "TP Size:                8".
+std::optional<std::string> line_field(std::string_view line, std::string_view key) {
+  if (!line.starts_with(key) || !line.substr(key.size()).starts_with(':')) return std::nullopt;
+  std::string_view value = line.substr(key.size() + 1);
+  value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+  value = value.substr(0, value.find_last_not_of(" \t\r") + 1);
+  return std::string(value);
+}
+
+// The heads of trtllm-bench's report, a field a line: the model before the version, all else behind it.
+class TrtllmReport {
+ public:
+  void read_line(std::string_view line, const std::string& where, ServerSetup& found) {
+    if (const auto model = line_field(line, "Model")) model_ = last_part(*model);
+    if (const auto version = line_field(line, "TensorRT LLM Version")) {
+      found = {};
+      found.engine = "TensorRT-LLM " + *version;
+      found.model = model_;
+      is_report_ = true;
+    }
+    if (!is_report_) return;
+    if (const auto type = line_field(line, "KV Cache Dtype")) kv_cache_ = said(*type);
+    if (const auto method = line_field(line, "Quantization"))
+      set_precision(said(*method).value_or(kUnquantised), kv_cache_, where, found);
+    if (const auto gpus = line_field(line, "TP Size")) found.tp = gpus_of("TP Size", *gpus, where);
+    if (const auto stages = line_field(line, "PP Size")) found.pp = gpus_of("PP Size", *stages, where);
+    if (const auto experts = line_field(line, "EP Size"))
+      if (const auto n = read_integer(*experts, 1, kGpusMax)) found.expert_parallel = *n > 1;
+  }
+
+ private:
+  static std::optional<std::string> said(const std::string& value) {
+    return value.empty() || value == "None" ? std::nullopt : std::optional(lower_case(value));
+  }
+  static int gpus_of(const char* key, const std::string& value, const std::string& where) {
+    const auto number = read_integer(value, 1, kGpusMax);
+    if (!number)
+      throw input_error(where, std::string(key) + " is " + in_quotes(value) + "; expected a number from 1 to " +
+                                   std::to_string(kGpusMax));
+    return static_cast<int>(*number);
+  }
+
+  bool is_report_ = false;
+  std::string model_;
+  std::optional<std::string> kv_cache_;
+};
+
 std::optional<PythonArguments> sglang_arguments(std::string_view line) {
   for (const std::string_view opening : {"server_args=ServerArgs(", "server_args={", "server_args: ServerArgs("})
     if (auto arguments = arguments_behind(line, opening)) return arguments;
@@ -157,10 +205,12 @@ ServerSetup read_server_setup(std::string_view text, const std::string& name) {
   bool experts = false;      // of the newest arguments that people gave
   bool has_weights = false;  // of the newest start
   std::optional<std::string> method, kv_cache;
+  TrtllmReport report;
   LogRecords lines(text, name);
   while (lines.next()) {
     const std::string& line = lines.line();
     const std::string where = lines.where();
+    report.read_line(line, where, found);
     if (const auto asked = arguments_behind(line, "non-default args: {")) {
       experts = asked->is_true("enable_expert_parallel");
       found = of_vllm(*asked, false, where);

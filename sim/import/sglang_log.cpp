@@ -12,8 +12,10 @@
 namespace draftproof {
 namespace {
 
-constexpr std::string_view kKeys[] = {"accept len",    "accept_len",         "accept length",
-                                      "accept_length", "spec_accept_length", "avg_spec_accept_length"};
+constexpr std::string_view kKeys[] = {"accept len",       "accept_len",         "accept length",
+                                      "accept_length",    "spec_accept_length", "avg_spec_accept_length",
+                                      "acceptance length"};
+constexpr std::string_view kBenchmark = "token/s, acceptance length:";
 constexpr std::string_view kGenThroughput = "gen throughput (token/s)";
 constexpr std::string_view kPrefill = "Prefill batch";
 
@@ -36,6 +38,7 @@ class SglangReader {
         data.notes.emplace_back("The last line ends early and is left out.");
       }
     }
+    if (runs_ > 1) data.notes.push_back("The lengths of " + counted_noun(runs_, "run") + " are averaged.");
     if (repeated_ > 0)
       data.notes.push_back(counted_noun(repeated_, "line") +
                            " of further tensor-parallel ranks left out: they repeat the first one's.");
@@ -65,12 +68,14 @@ class SglangReader {
     }
     const auto running = count_field(line, "#running-req", where);
     if (running && *running == 0) return;
+    const auto asked = running ? running : count_field(line, "#questions", where);
     if (length)
-      windows.push_back(
-          {where, running ? WindowSize(Weight(static_cast<double>(*running))) : WindowSize(), {}, length});
+      windows.push_back({where, asked ? WindowSize(Weight(static_cast<double>(*asked))) : WindowSize(), {}, length});
+    if (has_words(line, kBenchmark)) ++runs_;
     if (!throughput || !running) return;
     // The throughput is of the time since the group's line before, prefills included.
     const auto requests = static_cast<double>(*running);
+    require_running(requests, where);
     const double generated = steps_of_line_ * requests * length.value_or(1.0);
     const double prompts = std::exchange(prompt_tokens_[group], 0.0) * *throughput / generated;
     data.throughput.push_back({requests, *throughput, prompts, group, length});
@@ -94,12 +99,14 @@ class SglangReader {
   std::map<int, double> prompt_tokens_;  // of each group, since its last decode line
   double steps_of_line_ = 40.0;          // decode_log_interval
   std::int64_t repeated_ = 0;
+  std::int64_t runs_ = 0;  // of a benchmark
 };
 
 }  // namespace
 
 bool is_sglang_log(std::string_view text) {
-  return has_words(text, "accept len") || has_words(text, "accept_len") || has_words(text, kGenThroughput);
+  return has_words(text, "accept len") || has_words(text, "accept_len") || has_words(text, kGenThroughput) ||
+         has_words(text, kBenchmark) || has_words(text, "server_args=ServerArgs(");
 }
 
 AcceptanceData read_sglang_log(std::string_view text, const std::string& name, bool plain) {

@@ -3,6 +3,7 @@
 //   [2026-07-21 15:00:13 TP0] Decode batch, #running-req: 24, #token: 233600, token usage: 0.66, accept len: 3.05,
 //     accept rate: 0.68, cuda graph: True, gen throughput (token/s): 239.06, #queue-req: 2
 //   Accept length:                           5.86
+//   #questions: 80, Throughput: 276.30 token/s, Acceptance length: 5.36
 //   accept_length: 3.1 (spec_accept_length, avg_spec_accept_length)
 //
 // The length has the bonus token. Lines cover equally many steps, and are weighted by their running requests. Of the

@@ -29,7 +29,7 @@ std::string temperature_text(double temperature) {
 // Their sums over a table stay in 64 bits.
 constexpr std::int64_t kTableCountMax = std::int64_t{1} << 40;
 
-std::int64_t count_of(const Json& row, const char* key, const std::string& where) {
+std::int64_t table_count(const Json& row, const char* key, const std::string& where) {
   const Json& value = row.at(key);
   if (!value.is_number_integer() || value < 0 || value > kTableCountMax)
     throw input_error(where, std::string("'") + key + "' is " +
@@ -43,11 +43,11 @@ Row read_row(const Json& json, const std::string& where) {
     Row row;
     row.drafter =
         json.at("drafter").get<std::string>() + ", T = " + temperature_text(json.at("temperature").get<double>());
-    row.drafts_max = count_of(json, "k", where);
-    row.steps = count_of(json, "steps", where);
-    row.drafts = count_of(json, "drafts", where);
-    row.draft_tokens = count_of(json, "draft_tokens", where);
-    row.accepted = count_of(json, "accepted", where);
+    row.drafts_max = table_count(json, "k", where);
+    row.steps = table_count(json, "steps", where);
+    row.drafts = table_count(json, "drafts", where);
+    row.draft_tokens = table_count(json, "draft_tokens", where);
+    row.accepted = table_count(json, "accepted", where);
     const Json& rates = json.at("acceptance_by_position");
     const Json& errors = rates.at("unconditional_standard_error");
     for (std::size_t i = 0; i < rates.at("unconditional").size() && !rates.at("unconditional")[i].is_null(); ++i) {

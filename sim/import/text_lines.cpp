@@ -108,6 +108,11 @@ std::string TextLines::where() const {
   return name_ + ", line " + std::to_string(number_);
 }
 
+std::string_view without_leading_blanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return text;
+}
+
 std::optional<int> number_of_word(std::string_view line, std::string_view word) {
   for (std::size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
     if (at > 0 && std::string_view(" \t[(|`>").find(line[at - 1]) == std::string_view::npos) continue;

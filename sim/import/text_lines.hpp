@@ -29,6 +29,9 @@ class TextLines {
   bool cut_ = false;
 };
 
+// The text from its first character on that is neither blank nor line end.
+std::string_view without_leading_blanks(std::string_view text);
+
 // The number behind a word of a prefix, "TP" of "[12:00:01 TP1]", "Engine" of "Engine 003:"; nothing where there is
 // none.
 std::optional<int> number_of_word(std::string_view line, std::string_view word);

@@ -66,6 +66,7 @@ std::vector<ThroughputWindow> throughput_of(std::string_view line, const std::st
   if (!generated) return {};
   ThroughputWindow window{field(line, "running", where).value_or(0.0), *generated,
                           field(line, "avg prompt throughput", where).value_or(0.0)};
+  require_running(window.running, where);
   window.engine = number_of_word(line, "Engine").value_or(0);
   const int engines = count_before(line, " engines aggregated");
   window.running /= engines, window.tokens_per_second /= engines, window.prompt_tokens_per_second /= engines;
@@ -252,6 +253,7 @@ class VllmReader {
     keep(summary_drafts_, count_field(line, "num_drafts", where));
     keep(summary_drafted_, count_field(line, "num_draft_tokens", where));
     keep(summary_accepted_, count_field(line, "num_accepted_tokens", where));
+    keep(summary_without_draft_, count_field(line, "num_tokens_generated_without_sd", where));
     if (line.size() < 80 && !has_words(line, "speculative")) {
       keep(summary_drafts_, count_field(line, "drafts", where));
       keep(summary_drafted_, count_field(line, "draft tokens", where));
@@ -301,6 +303,15 @@ class VllmReader {
     if (without_length_ > 0)
       data_.notes.push_back(counted_noun(without_length_, "line") + " without the number of tokens of a draft.");
     set_draft_share();
+    if (pairs_.empty() && summary_drafts_ && *summary_drafts_ > 0 && summary_without_draft_.value_or(0) > 0) {
+      data_.draft_share = static_cast<double>(*summary_drafts_) /
+                          (static_cast<double>(*summary_drafts_) + static_cast<double>(*summary_without_draft_));
+      note_draft_share("By the tokens generated without one");
+    }
+  }
+  void note_draft_share(const std::string& by) {
+    data_.notes.push_back(by + " only " + std::to_string(std::lround(100.0 * *data_.draft_share)) +
+                          " % of the steps had a draft; the acceptance length is of those.");
   }
 
   // Steps without a draft, by the tokens that were generated. The metrics of speculation are of the time since those
@@ -331,9 +342,7 @@ class VllmReader {
         tokens = 1.0 + (shares[i] < 0.0 ? share : shares[i]) * (*tokens - 1.0);
     if (share == 1.0) return;
     data_.draft_share = share;
-    data_.notes.push_back("By the generation throughput only " +
-                          std::to_string(static_cast<int>(std::lround(100.0 * share))) +
-                          " % of the steps had a draft; the acceptance length is of those.");
+    note_draft_share("By the generation throughput");
   }
 
   AcceptanceWindow summary_window() {
@@ -381,7 +390,7 @@ class VllmReader {
   std::optional<int> time_;  // of the newest metrics of speculation, seconds of the day
   std::int64_t draft_len_seen_ = 0;
   std::optional<double> summary_length_;
-  std::optional<std::int64_t> summary_drafts_, summary_drafted_, summary_accepted_;
+  std::optional<std::int64_t> summary_drafts_, summary_drafted_, summary_accepted_, summary_without_draft_;
   std::vector<double> summary_rates_;
 };
 
@@ -389,7 +398,7 @@ class VllmReader {
 
 bool is_vllm_log(std::string_view text) {
   for (const std::string_view mark : {kWindowMark, kCounterMark, kThroughput, std::string_view("acceptance at token "),
-                                      std::string_view("Acceptance length:"), std::string_view("acceptance length:")})
+                                      std::string_view("acceptance length:"), std::string_view("LLM engine (v")})
     if (has_words(text, mark)) return true;
   return false;
 }

@@ -50,9 +50,10 @@ void take_from_log(const SeenLog& log, PredictionRequest& request) {
   };
   std::error_code ignored;
   const bool has_config = std::filesystem::exists(request.model, ignored);  // it says what the log leaves open
-  take(&PredictionRequest::model, server.model, !server.model.empty());
+  take(&PredictionRequest::model, log.model(), !log.model().empty());
   if (request.precision.empty() && server.precision_error && !has_config) throw *server.precision_error;
   take(&PredictionRequest::precision, server.precision, !server.precision.empty());
+  request.tp_is_of_log = !request.tp && server.tp;
   take(&PredictionRequest::tp, server.tp, server.tp.has_value());
   take(&PredictionRequest::dp, server.dp, server.dp > 1);
   take(&PredictionRequest::pp, server.pp, server.pp > 1);
@@ -60,7 +61,10 @@ void take_from_log(const SeenLog& log, PredictionRequest& request) {
   const std::string engine = engine_said_by(log);
   take(&PredictionRequest::engine, engine, !engine.empty());
   take(&PredictionRequest::drafter, server.drafter, !server.drafter.empty());
-  if (log.step) take(&PredictionRequest::batches, std::vector<int>{static_cast<int>(log.step->batch.batch)}, true);
+  if (log.step)
+    take(&PredictionRequest::batches, std::vector<int>{static_cast<int>(log.step->batch.batch)}, true);
+  else if (log.acceptance && log.acceptance->load)
+    take(&PredictionRequest::batches, std::vector<int>{static_cast<int>(*log.acceptance->load)}, true);
   if (request.drafter == server.drafter || server.drafter.empty()) {
     if (log.acceptance && request.metrics.empty() && request.acceptance.empty()) request.metrics = request.log;
     if (server.drafts && request.metrics == request.log && !request.metrics_drafts)
@@ -158,7 +162,8 @@ RooflineSetup setup_of(const PredictionRequest& request, const PredictOptions& o
     RooflineSetup with_fp8 = setup;
     with_fp8.precision = precision_of("fp8");
     const double in_fp8 = least_tp(with_fp8);
-    throw usage_error("--tp", "is " + std::to_string(*request.tp) + "; expected at least " +
+    throw usage_error("--tp", (request.tp_is_of_log ? "is said by the log to be " : "is ") +
+                                  std::to_string(*request.tp) + "; expected at least " +
                                   std::to_string(static_cast<int>(least)) + ", since the " + name_of(setup.precision) +
                                   " of " + printable_line(setup.model.name) + " do not fit fewer of these GPUs" +
                                   (in_fp8 <= setup.tp ? ", or --precision fp8" : ""));

@@ -26,6 +26,7 @@ struct PredictionRequest {
   std::string precision;        // empty: the model's own
   std::string draft_precision;  // empty: 16 bits
   std::optional<int> tp;        // nothing: as many as the weights need
+  bool tp_is_of_log = false;    // taken from it
   int dp = 1, pp = 1;           // roofline.hpp
   bool expert_parallel = false;
   std::string metrics;  // file, or empty

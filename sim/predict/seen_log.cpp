@@ -14,7 +14,7 @@ namespace draftproof {
 namespace {
 
 void say_server(const ServerSetup& server, SeenLog& seen) {
-  if (!server.model.empty()) seen.is.push_back(server.model);
+  if (const std::string model = seen.model(); !model.empty()) seen.is.push_back(model);
   if (!server.precision.empty()) seen.is.push_back(server.precision);
   if (!server.drafter.empty()) seen.is.push_back(server.drafter);
   if (const auto drafts = seen.running_drafts())
@@ -31,7 +31,8 @@ void say_server(const ServerSetup& server, SeenLog& seen) {
 }
 
 void say_acceptance(const AcceptanceData& data, SeenLog& seen) {
-  std::string words = "acceptance " + number("%.2f", data.acceptance_length);
+  std::string words =
+      "acceptance " + std::string(data.length_is_least ? "of at least " : "") + number("%.2f", data.acceptance_length);
   if (data.drafts)
     words += " over " + counted_noun(*data.drafts, "step");
   else if (data.windows > 1)
@@ -93,8 +94,12 @@ std::optional<std::int32_t> SeenLog::running_drafts() const {
   return acceptance && acceptance->draft_len > 0 ? std::optional(acceptance->draft_len) : std::nullopt;
 }
 
+std::string SeenLog::model() const {
+  return !server.model.empty() ? server.model : acceptance ? acceptance->model : std::string();
+}
+
 std::string SeenFile::text() const {
-  const bool vowel = std::string_view("AEIOUS").find(format.front()) != std::string_view::npos;  // "an SGLang log"
+  const bool vowel = std::string_view("AEIOUSo").find(format.front()) != std::string_view::npos;  // "an SGLang log"
   std::string text = name + " is " + (vowel ? "an " : "a ") + format;
   const auto add = [&](const char* before, const std::vector<std::string>& words) {
     if (!words.empty()) text += before + joined(words, ", ");
@@ -122,6 +127,7 @@ SeenLog seen_of(const AcceptanceData& data, const ServerSetup& server, const std
   say_server(server, seen);
   if (seen.acceptance) say_acceptance(data, seen);
   if (!data.throughput.empty()) say_load(data, seen);
+  if (data.load && !seen.step) seen.used.push_back("load " + std::to_string(*data.load));
   return seen;
 }
 

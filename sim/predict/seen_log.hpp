@@ -31,6 +31,7 @@ struct SeenLog : SeenFile {
   std::optional<MeasuredStep> step;          // nothing: no window of throughput under load
   double prompt_per_output = 0.0;            // prompt tokens computed for one generated, over all windows
 
+  std::string model() const;  // that the server, its metrics or a benchmark names; empty: none does
   // K of a server that drafts chains of one length.
   std::optional<std::int32_t> running_drafts() const;
 };

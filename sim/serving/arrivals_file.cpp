@@ -85,9 +85,15 @@ bool is_one_of(std::string_view name, Names names) {
   });
 }
 
-// "2023-11-16 18:15:46.6805900", with Z, UTC, +00:00, -0800 or +05 behind it or no zone (UTC): nanoseconds since 1970.
-// Years whose seconds are within kSecondsMax.
-std::optional<std::int64_t> read_date(std::string_view text) {
+// Nanoseconds since 1970; of a date without a zone as if it were of UTC.
+struct Date {
+  std::int64_t ns = 0;
+  bool has_zone = false;
+};
+
+// "2023-11-16 18:15:46.6805900", with Z, UTC, +00:00, -0800 or +05 behind it or no zone. Years whose seconds are within
+// kSecondsMax.
+std::optional<Date> read_date(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00 00:00:";
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (text.size() < kForm.size() + 2) return std::nullopt;
@@ -123,12 +129,13 @@ std::optional<std::int64_t> read_date(std::string_view text) {
     offset_minutes = sign * (hours * 60 + minutes);
   }
   const std::int64_t days = std::chrono::sys_days(day).time_since_epoch().count();
-  return ((days * 24 + hour) * 60 + minute - offset_minutes) * 60'000'000'000 + std::llround(*second * 1e9);
+  return Date{((days * 24 + hour) * 60 + minute - offset_minutes) * 60'000'000'000 + std::llround(*second * 1e9),
+              !zone.empty()};
 }
 
 // A time or a delay as it stands in the file.
 struct Time {
-  std::optional<std::int64_t> date_ns;
+  std::optional<Date> date;
   double value = 0.0;
   std::string_view unit = "";  // of a delay whose name says it
 };
@@ -178,6 +185,7 @@ class Rows {
     } else if (delay && known != nullptr && known->arrival) {  // all turns before it failed
       arrival = known->arrival;
     }
+    if (arrival && arrival->date) require_zone(line, arrival->date->has_zone);
     if (!arrival) fail(line, "it has none of the keys " + joined(kArrivalNames, ", ") + "; expected one of them");
     request.arrival = *arrival;
     if (known != nullptr && !request.is_delay) known->arrival = arrival;
@@ -230,6 +238,15 @@ class Rows {
     std::optional<Time> arrival;
   };
 
+  // A date without a zone beside others may be of any.
+  void require_zone(std::size_t line, bool has_zone) {
+    if (!first_date_) first_date_ = {line, has_zone};
+    if (first_date_->second != has_zone)
+      fail(line, std::string("its date has ") + (has_zone ? "a" : "no") + " zone, and that of line " +
+                     std::to_string(first_date_->first) + " has " + (has_zone ? "none" : "one") +
+                     "; expected one in every date, or in none");
+  }
+
   std::int32_t length(std::size_t line, const char* name, double value) const {
     if (value >= 1.0 && value <= std::numeric_limits<std::int32_t>::max() && value == std::floor(value))
       return static_cast<std::int32_t>(value);
@@ -248,14 +265,14 @@ class Rows {
       return unit_named(name);
     };
     if (!unit_.empty()) {
-      if (std::ranges::all_of(rows_, [](const RawRequest& row) { return row.arrival.date_ns.has_value(); }))
+      if (std::ranges::all_of(rows_, [](const RawRequest& row) { return row.arrival.date.has_value(); }))
         throw input_error(path_,
                           "its times are dates, which count nothing; expected no --time-unit (in a scenario "
                           "no time_unit)");
       return named(unit_);
     }
     const bool is_in_name = !without_unit(arrival_name_).second.empty();
-    const auto number = std::ranges::find_if(rows_, [](const RawRequest& row) { return !row.arrival.date_ns; });
+    const auto number = std::ranges::find_if(rows_, [](const RawRequest& row) { return !row.arrival.date; });
     if (number == rows_.end()) {
       word = "dates";
       return kUnits[0];
@@ -276,7 +293,7 @@ class Rows {
 
   // Times and their differences stay in 64 bits of nanoseconds.
   std::int64_t ns_of(const RawRequest& row, const Unit& unit) const {
-    if (row.arrival.date_ns) return *row.arrival.date_ns;
+    if (row.arrival.date) return row.arrival.date->ns;
     const double unit_s = row.arrival.unit.empty() ? unit.seconds : unit_named(row.arrival.unit).seconds;
     const double seconds = row.arrival.value * unit_s;
     if (std::abs(seconds) <= kSecondsMax) return std::llround(row.arrival.value * (unit_s * 1e9));
@@ -301,6 +318,7 @@ class Rows {
   bool only_whole_ = false;  // of a trace whose times are whole numbers
   bool by_keys_alone_ = false;
   std::map<std::string, Session> sessions_;
+  std::optional<std::pair<std::size_t, bool>> first_date_;  // its line, and whether it has a zone
   std::vector<RawRequest> rows_;
   std::int64_t left_out_ = 0;
 };
@@ -352,7 +370,7 @@ ArrivalTrace read_csv_trace(const std::string& path, std::string_view text, cons
       return *value;
     };
     Time time{read_date(fields[arrival]), 0.0};
-    if (!time.date_ns) time.value = number(arrival, "arrival");
+    if (!time.date) time.value = number(arrival, "arrival");
     rows.add(line, time, std::nullopt, "", number(prompt, "prompt length"), number(output, "output length"));
   });
   return rows.take();
@@ -377,7 +395,7 @@ void add_object(Rows& rows, std::size_t line, const nlohmann::json& object, bool
   if (delay != object.end() && session != object.end())
     delay_time = {std::nullopt, number(delay, kDelayNames), without_unit(delay.key()).second};
   if (arrival != object.end() && arrival->is_string())
-    if (const auto date_ns = read_date(arrival->get_ref<const std::string&>())) time = Time{date_ns};
+    if (const auto date = read_date(arrival->get_ref<const std::string&>())) time = Time{date};
   if (!time && arrival != object.end()) time = Time{std::nullopt, number(arrival, kArrivalNames)};
   if (arrival != object.end() && !std::exchange(has_keys, true)) {
     std::vector<std::string> keys;
@@ -408,8 +426,10 @@ bool names_arrivals(std::string_view line) {
 }
 
 ArrivalTrace read_arrivals_file(const std::string& path, const std::string& unit) {
-  const std::string whole = read_text(path, kTraceBytesMax);
-  std::string_view text = whole;
+  return parse_arrivals(read_text(path, kTraceBytesMax), path, unit);
+}
+
+ArrivalTrace parse_arrivals(std::string_view text, const std::string& path, const std::string& unit) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   const char first = begin == std::string_view::npos ? '\0' : text[begin];

@@ -5,7 +5,7 @@
 //
 // What a time means is said by its name (arrival_s, timestamp_ms), by its form (a date, "2024-05-10 00:00:00.01+00:00";
 // a count since 1970) or by the keys beside it, which tell the public traces apart; where none does, the user is asked
-// for it. Other columns are not read. A request without output tokens failed, and is left out.
+// for it. Dates have a zone, all of them, or none has one. Other columns are not read. A request without output tokens failed, and is left out.
 //
 // A later turn of a session that has a `delay` comes so long after the end of the turn before it (Mooncake).
 #pragma once
@@ -42,5 +42,7 @@ bool names_arrivals(std::string_view line);
 // unit that nothing says, or that keys alone say and arrivals that are no server's (over 1000 a second, or a month
 // apart on average).
 ArrivalTrace read_arrivals_file(const std::string& path, const std::string& unit = "");
+// The same of a text that is read.
+ArrivalTrace parse_arrivals(std::string_view text, const std::string& name, const std::string& unit = "");
 
 }  // namespace draftproof

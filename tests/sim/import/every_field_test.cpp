@@ -36,8 +36,8 @@ std::vector<double> lows_and_highs(const std::vector<Bounds>& bounds) {
 // Does not compile when a field is added that is not compared here.
 void check_every_field(const AcceptanceData& found, const AcceptanceData& expected) {
   const auto& [path, format, takes_choice, takes_rates, windows, draft_len, draft_len_is_least, tree_nodes, drafts,
-               draft_tokens, accepted_tokens, acceptance_length, acceptance_length_error, survival, survival_error,
-               survival_bounds, reach, draft_share, throughput, notes, replay] = found;
+               draft_tokens, accepted_tokens, acceptance_length, length_is_least, acceptance_length_error, survival,
+               survival_error, survival_bounds, reach, draft_share, throughput, model, load, notes, replay] = found;
   INFO(expected.format);
   CHECK(path == "file");
   CHECK(format == expected.format);
@@ -51,6 +51,7 @@ void check_every_field(const AcceptanceData& found, const AcceptanceData& expect
   CHECK(draft_tokens == expected.draft_tokens);
   CHECK(accepted_tokens == expected.accepted_tokens);
   CHECK(acceptance_length == Approx(expected.acceptance_length).epsilon(1e-12));
+  CHECK(length_is_least == expected.length_is_least);
   INFO("acceptance_length_error " << acceptance_length_error.value_or(-1.0));
   CHECK(is_near(acceptance_length_error, expected.acceptance_length_error));
   check_near(survival, expected.survival, "survival");
@@ -70,6 +71,8 @@ void check_every_field(const AcceptanceData& found, const AcceptanceData& expect
     CHECK(is_near(tokens_per_step, expected.throughput[i].tokens_per_step));
     CHECK(is_near(mean_draft, expected.throughput[i].draft_tokens));
   }
+  CHECK(model == expected.model);
+  CHECK(load == expected.load);
   CHECK(notes == expected.notes);
   CHECK((replay != nullptr) == (expected.format == "recorded acceptances"));
 }
@@ -268,6 +271,7 @@ TEST_CASE("every field of a table of rates is counted by hand") {
       "v,3,100,300,120,2.2,incl. bonus,unconditional,0.6,0.4,0.2\n"
       "v,3,300,900,510,2.7,incl. bonus,unconditional,0.8,0.5,0.4\n";
   AcceptanceData expected{.format = "CSV of rates",
+                          .takes_choice = true,
                           .takes_rates = true,
                           .windows = 2,
                           .draft_len = 3,
@@ -306,6 +310,7 @@ TEST_CASE("every field of a table of rates is counted by hand") {
 
 TEST_CASE("every field of a table of positions is counted by hand") {
   AcceptanceData counts{.format = "CSV of rates",
+                        .takes_choice = true,
                         .takes_rates = true,
                         .windows = 1,
                         .draft_len = 3,
@@ -318,6 +323,7 @@ TEST_CASE("every field of a table of positions is counted by hand") {
   check_import("position,accepted,steps,unconditional_standard_error\n1,80,100,0.01\n2,50,100,0.02\n3,20,100,0.03\n",
                counts);
   check_import("position,reached,accepted\n1,200,160\n2,160,80\n3,80,60\n", {.format = "CSV of rates",
+                                                                             .takes_choice = true,
                                                                              .takes_rates = true,
                                                                              .windows = 1,
                                                                              .draft_len = 3,

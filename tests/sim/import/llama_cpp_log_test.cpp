@@ -116,8 +116,54 @@ TEST_CASE("statistics of drafters count since the start, restarts included, and 
       "#acc "
       "tokens = 974, #mean acc len = 2.91, #acc rate/pos = (0.763, 0.526, 0.362, 0.254), dur(b,g,a) = 0.004, 1.5, 0.1 "
       "ms\n");
-  CHECK(unlike.survival.empty());
+  CHECK(unlike.survival.front() == Approx(418.0 / 542));  // the first position is counted all the same
   CHECK(unlike.acceptance_length == Approx(1.0 + 1501.0 / 542));
+}
+
+TEST_CASE("statistics without lists of rates count the first position exactly, and bound those behind it") {
+  const auto statistics = [](const std::string& counts) {
+    return llama_log("statistics mtp: #calls(b,g,a) = 1 " + counts + ", dur(b,g,a) = 0.001, 1.0, 0.1 ms\n");
+  };
+  // Two of four drafts accepted a token, three tokens in all: the second position is known, too.
+  const AcceptanceData two = statistics("4 4, #gen drafts = 4, #acc drafts = 2, #gen tokens = 8, #acc tokens = 3");
+  CHECK(two.draft_len == 2);
+  REQUIRE(two.survival.size() == 2);
+  CHECK(two.survival[0] == Approx(0.5));
+  CHECK(two.survival[1] == Approx(0.25));
+  CHECK(two.survival_bounds.empty());
+  // Of three positions the others share what is left, 30 of 100 steps.
+  const AcceptanceData three =
+      statistics("100 100, #gen drafts = 100, #acc drafts = 60, #gen tokens = 300, #acc tokens = 90");
+  REQUIRE(three.survival.size() == 3);
+  CHECK(three.survival[0] == Approx(0.6));
+  CHECK(three.survival[1] + three.survival[2] == Approx(0.3));
+  CHECK(three.survival[1] / 0.6 == Approx(three.survival[2] / three.survival[1]));
+  CHECK(three.survival_bounds[1].low == Approx(0.15));
+  CHECK(three.survival_bounds[1].high == Approx(0.3));
+  CHECK(three.survival_bounds[2].low == Approx(0.0).margin(1e-12));
+  CHECK(three.survival_bounds[2].high == Approx(0.15));
+  // Every draft accepted its first token, and nothing says K.
+  const AcceptanceData all =
+      statistics("862 690, #gen drafts = 690, #acc drafts = 690, #gen tokens = 1242, #acc tokens = 1187");
+  CHECK(all.survival.front() == 1.0);
+  CHECK(all.acceptance_length == Approx(1.0 + 1187.0 / 690));
+  CHECK_THAT(refusal_of_llama("statistics mtp: #gen drafts = 4, #acc drafts = 4, #gen tokens = 8, #acc tokens = 3\n"),
+             Catch::Contains("4 of 4 drafts accepted a token, and 3 tokens were accepted"));
+}
+
+TEST_CASE("the steps at which an adaptive depth changes are no sample, and requests beside them are read") {
+  const std::string changes =
+      "2.07.530.515 I spec accept: adaptive draft depth seq 0: 7 -> 6 (n_draft=7, n_accepted=4, n_cur=6)\n"
+      "0.48.122.337 I spec accept: adaptive n : 1 -> 2 (seq 0, n_draft=1, n_accepted=1)\n";
+  CHECK_THAT(refusal_of_llama(changes), Catch::Contains("names only the steps at which the depth of drafts changed"));
+  CHECK(llama_log(changes + kLlamaServer).drafts == 87);
+}
+
+TEST_CASE("records of llama.cpp whose line ends were lost are each counted") {
+  const std::string request =
+      "slot print_timing: id  1 | task 0 | draft acceptance = 0.5 (  5 accepted /  10 generated), mean len = 2.00";
+  CHECK(llama_log(request + " " + request + "\n").drafts == 10);
+  CHECK(llama_log(request + "\n" + request + " x\n" + request).drafts == 15);
 }
 
 TEST_CASE("the servers of a router's log are told apart, by their models where it names them") {

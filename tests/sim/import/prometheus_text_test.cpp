@@ -213,6 +213,25 @@ TEST_CASE("TensorRT-LLM's gauge is the length, and its counters are beside it") 
   CHECK(data.draft_len == 3);  // 1.75 of 3 is 280 of 480
 }
 
+TEST_CASE("MAX's histograms are rates by position, in per cent, each batch once") {
+  const std::string name = "maxserve_spec_decode_acceptance_rate_per_position";
+  const auto dump = [&](const char* first, const char* second, const char* count) {
+    return "# TYPE " + name + " histogram\n" + name + "_bucket{position=\"0\",le=\"50\"} 3\n" + name +
+           "_sum{position=\"0\"} " + first + "\n" + name + "_count{position=\"0\"} " + count + "\n" + name +
+           "_sum{position=\"1\"} " + second + "\n" + name + "_count{position=\"1\"} " + count + "\n";
+  };
+  const AcceptanceData data = metrics_of(dump("8400.0", "5000.0", "100"));
+  CHECK(data.format == "Prometheus text (MAX)");
+  CHECK(data.survival == std::vector<double>{0.84, 0.5});
+  CHECK(data.acceptance_length == Approx(2.34));
+  CHECK(data.draft_len == 2);
+  // The time between two dumps; a server that has not drafted.
+  const AcceptanceData between =
+      read_prometheus_difference(dump("8400.0", "5000.0", "100"), "a", dump("9000.0", "5400.0", "110"), "b");
+  CHECK(between.survival == std::vector<double>{0.6, 0.4});
+  CHECK_THAT(refusal_of_metrics(dump("0", "0", "0")), Catch::Contains("no batch verified a draft yet"));
+}
+
 TEST_CASE("llama.cpp's counters without steps say what cannot be known") {
   const std::string text =
       "# HELP llamacpp:n_decode_total Total number of llama_decode() calls\n"
@@ -224,6 +243,7 @@ TEST_CASE("llama.cpp's counters without steps say what cannot be known") {
   CHECK(!data.drafts);
   CHECK(data.draft_len == 3);
   CHECK(data.acceptance_length == Approx(1.0 + 516.0 / 278));
+  CHECK(data.length_is_least);
   REQUIRE(data.notes.size() == 1);
   CHECK_THAT(data.notes[0], Catch::Contains("of the 281 decodes some are of prompts") &&
                                 Catch::Contains("at most 278, so the acceptance length is at least 2.86"));

@@ -69,7 +69,54 @@ TEST_CASE("rows of rates are conditional or unconditional as they say, or as the
   CHECK(differences.acceptance_length == Approx(2.1));
   CHECK(differences.notes.front().find("not rates") != std::string::npos);
   CHECK(refusal("target_model,K,rate_kind,p1\na,1,unconditional,0.5\nb,1,unconditional,0.6\n")
-            .find("line 3: is of another configuration") != std::string::npos);
+            .find("has rows of several configurations ('a, K = 1', 'b, K = 1'); expected one, chosen by its name") !=
+        std::string::npos);
+  CHECK(parse_acceptance("target_model,K,rate_kind,p1\na,1,unconditional,0.5\nb,1,unconditional,0.6\n", "file",
+                         {"b, K = 1", ""})
+            .survival.front() == Approx(0.6));
+}
+
+TEST_CASE("tables of Markdown are read wherever they stand: tasks of a benchmark, K a row, rates by position") {
+  // ik_llama.cpp's llama-spec-bench.
+  const AcceptanceData bench = read(
+      "Here is an example:\n\n"
+      "| task     | run | tokens | tok/s | rounds | accepted | rate | a.len | pos accept |\n"
+      "|----------|-----|--------|-------|--------|----------|------|-------|------------|\n"
+      "| code     |   1 |    759 | 68.58 |    220 |  538/660 | 81.52% | 3.45 | 90.5% 80.5% 73.6% |\n"
+      "| extract  |   1 |   1024 | 67.28 |    300 |  722/899 | 80.31% | 3.41 | 91.3% 80.0% 69.6% |\n\nThe end\n");
+  CHECK(bench.format == "table of rates");
+  CHECK(bench.drafts == 520);
+  CHECK(bench.accepted_tokens == 1260);
+  CHECK(bench.draft_tokens == 1559);
+  CHECK(bench.draft_len == 3);
+  CHECK(bench.acceptance_length == Approx(1.0 + 1260.0 / 520));
+  CHECK(bench.survival.front() == Approx((199.0 + 274.0) / 520).epsilon(1e-3));
+  // Accepted of drafted tokens by K, the row without speculation left out.
+  const std::string by_k =
+      "| spec-draft-n-max | average tk\\s | aggregate_accept_rate |\n| --- | --- | -- |\n"
+      "| n/a - no mtp | 22.92 | n/a |\n|  1 | 27.58|  0.8835 |\n| **3** |  27.78 | **0.7127** |\n";
+  CHECK(read(by_k, "3").acceptance_length == Approx(1.0 + 3 * 0.7127));
+  CHECK(read(by_k, "K = 1").draft_len == 1);
+  CHECK(refusal(by_k) ==
+        "file: has rows of several configurations ('K = 1', 'K = 3'); expected one, chosen by its name");
+  // Rates by position in per cent, by K.
+  const AcceptanceData positions = read(
+      "| K | Pos 0 (%) | Pos 1 (%) | Pos 2 (%) | Mean acceptance length |\n|---|---|---|---|---|\n"
+      "| 1 | 74.1 | - | - | 1.74 |\n| 3 | `73.0` | 52.0 | 36.0 | 2.61 |\n",
+      "3");
+  CHECK(positions.survival == std::vector<double>{0.73, 0.52, 0.36});
+  // Counts without steps need K; means of the rows are left out.
+  const std::string counts =
+      "| Prompt | Drafted | Accepted | Rate |\n| --- | --- | --- | --- |\n"
+      "| **echo** | 150 | 150 | **100%** |\n| prose | 180 | 118 | 65.6% |\n| **Total** | 330 | 268 | 81% |\n";
+  const AcceptanceData counted = parse_acceptance(counts, "file", {"", "", false, 3});
+  CHECK(counted.drafts == 110);
+  CHECK(counted.acceptance_length == Approx(1.0 + 268.0 / 110));
+  CHECK_THAT(refusal(counts), Catch::Contains("accepted drafts with K (-k K, of predict --metrics-drafts K)"));
+  // Tokens of a cycle, as people write down oMLX's.
+  CHECK(read("| Round | Tokens | MTP tok/cycle | Accept % |\n|---|---|---|---|\n| 1 | 128 | 3.46 | 94.7% |\n"
+             "| 2 | 128 | 3.56 | 95.7% |\n")
+            .acceptance_length == Approx(3.51));
 }
 
 TEST_CASE("JSON documents of this project and of SGLang are read") {

@@ -53,6 +53,17 @@ TEST_CASE("vLLM's bench serve gives length, drafts and rates by position") {
              Catch::Contains("spec_decode_acceptance_length is \"NaN\"; expected a number from 1"));
 }
 
+TEST_CASE("a benchmark names its model and the requests at a time that it kept running") {
+  const auto run = [](const std::string& more) {
+    return R"({"model_id": "Qwen/Qwen3-8B", "spec_decode_acceptance_length": 2.8)" + more + "}\n";
+  };
+  const AcceptanceData one = read_result_json(run(R"(, "max_concurrency": 16)"), "file");
+  CHECK(one.model == "Qwen/Qwen3-8B");
+  CHECK(one.load == 16);
+  CHECK_FALSE(read_result_json(run(R"(, "max_concurrency": null)"), "file").load);
+  CHECK_FALSE(read_result_json(run(R"(, "max_concurrency": 16)") + run(R"(, "max_concurrency": 32)"), "file").load);
+}
+
 TEST_CASE("a folder of a sweep is its runs, without their summaries") {
   const testing::TemporaryFolder folder;
   const std::string below = folder.path() + "/K=3-batch=8";

@@ -104,6 +104,19 @@ TEST_CASE("a load is of a data-parallel rank, and ranks weigh what they run") {
   CHECK(data.throughput[1].tokens_per_step == 2.3);
 }
 
+TEST_CASE("the line of SGLang's benchmark is its own, and runs weigh their questions") {
+  const AcceptanceData one =
+      parse_acceptance("EAGLE-3:\n#questions: 80, Throughput: 276.30 token/s, Acceptance length: 5.36\n", "file");
+  CHECK(one.format == "SGLang log");
+  CHECK(one.acceptance_length == Approx(5.36));
+  const AcceptanceData two = parse_acceptance(
+      "#questions: 30, Throughput: 1.0 token/s, Acceptance length: 2.00\n"
+      "#questions: 10, Throughput: 1.0 token/s, Acceptance length: 3.00\n",
+      "file");
+  CHECK(two.acceptance_length == Approx(2.25));
+  CHECK(two.notes.front() == "The lengths of 2 runs are averaged.");
+}
+
 TEST_CASE("a log without speculation has a throughput") {
   const std::string text = arguments("speculative_algorithm=None, speculative_num_steps=None") +
                            decode("", 1, 0.0, 148.64) + decode("", 1, 0.0, 147.64);

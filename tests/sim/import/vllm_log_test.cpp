@@ -233,6 +233,46 @@ TEST_CASE("the summaries of benchmarks are read") {
   CHECK(offline.acceptance_length == Approx(1.0 + 65181.0 / 36593));
 }
 
+TEST_CASE("records whose line ends were lost are each counted, with what a server writes in front of them") {
+  const auto window = [](const char* accepted, const char* rates, const char* length) {
+    return std::string(
+               "(APIServer pid=1) INFO 07-20 18:11:49 [metrics.py:101] SpecDecoding metrics: Mean acceptance "
+               "length: ") +
+           length + ", Accepted: " + accepted + " tokens, Drafted: 453 tokens, Per-position acceptance rate: " + rates;
+  };
+  const std::string first = window("282", "0.821, 0.609, 0.437", "2.87");
+  const std::string second = window("299", "0.821, 0.675, 0.483", "2.98");
+  const std::string load =
+      "INFO Engine 002: Avg prompt throughput: 0.1 tokens/s, Avg generation throughput: 43.3 tokens/s, Running: 1 reqs";
+  for (const std::string& text : {load + " " + first + " " + second + "\n", load + "\n" + first + second + "\n",
+                                  load + "\\n" + first + "\\n" + second}) {
+    const AcceptanceData data = parse_acceptance(text, "file");
+    CHECK(data.drafts == 302);
+    CHECK(data.accepted_tokens == 581);
+    REQUIRE(data.throughput.size() == 1);
+    CHECK(data.throughput[0].engine == 2);
+  }
+}
+
+TEST_CASE("a load that no engine runs is refused with its line") {
+  CHECK_THAT(error_of(ErrorKind::input,
+                      [&] {
+                        parse_acceptance("INFO Avg generation throughput: 9.0 tokens/s, Running: 99999999999 reqs\n\n",
+                                         "file", {"", "", true});
+                      }),
+             Catch::Contains("file, line 1: has 1e+11 running requests; expected at most 1048576"));
+}
+
+TEST_CASE("steps without a draft are counted where the example says their tokens") {
+  const std::string example =
+      "total_num_output_tokens: 5376\nnum_drafts: 993\nnum_draft_tokens: 4960\nnum_accepted_tokens: 3562\n"
+      "mean acceptance length: 4.59\nacceptance at token 0: 0.81\nacceptance at token 1: 0.74\n";
+  const AcceptanceData data = parse_acceptance(example + "num_tokens_generated_without_sd: 821\n", "file");
+  CHECK(data.draft_share == Approx(993.0 / 1814));
+  CHECK(data.tokens_per_step() == Approx(1.0 + 3562.0 / 1814));
+  CHECK_FALSE(parse_acceptance(example + "num_tokens_generated_without_sd: 0\n", "file").draft_share);
+}
+
 TEST_CASE("steps without a draft show in the generation throughput") {
   // 100 tokens/s, 40 of them accepted drafts: 60 steps a second, and 40 / (3 - 1) = 20 had a draft.
   const AcceptanceData data = log_of(

@@ -257,13 +257,23 @@ TEST_CASE("dates with zones are times of one clock") {
                         "2024-05-10 00:00:00.062200+00:00"})) == ReadTrace{{0.0, 7.405, 52.27}, {5, 5, 5}, "dates"});
   // One second apart each, over zones and the end of a leap day.
   CHECK(read_trace(csv({"2024-02-29T23:59:59Z", "2024-03-01 01:00:00+01:00", "2024-02-29 16:00:01-0800",
-                        "2024-03-01 05:30:02 +05:30", "2024-03-01 00:00:03", "2024-03-01 00:00:04 UTC"}))
+                        "2024-03-01 05:30:02 +05:30", "2024-03-01 00:00:03+00", "2024-03-01 00:00:04 UTC"}))
             .arrivals_ms == std::vector<double>{0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0});
   CHECK(read_trace("{\"timestamp\": \"2024-03-01T00:00:00.5Z\", \"input_tokens\": 1, \"output_tokens\": 2}\n"
                    "{\"timestamp\": \"2024-03-01T00:00:01Z\", \"input_tokens\": 1, \"output_tokens\": 2}\n") ==
         ReadTrace{{0.0, 500.0}, {2, 2}, "dates"});
   CHECK(read_trace("\"TIMESTAMP\",\"ContextTokens\",\"GeneratedTokens\"\n\"2024-03-01 00:00:00\",\"1\",\"2\"\n").unit ==
         "dates");
+  CHECK_THAT(error_of(ErrorKind::input,
+                      [&] {
+                        read_trace(csv({"2024-03-01 00:00:00Z", "2024-03-01 00:00:01"}));
+                      }),
+             Catch::Contains(":3: its date has no zone, and that of line 2 has one; expected one in every date"));
+  CHECK_THAT(error_of(ErrorKind::input,
+                      [&] {
+                        read_trace(csv({"2024-03-01 00:00:00", "2024-03-01 01:00:01+01"}));
+                      }),
+             Catch::Contains(":3: its date has a zone, and that of line 2 has none"));
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_trace(csv({"2024-03-01 00:00:00"}), "ms"); }),
              Catch::Contains("its times are dates, which count nothing; expected no --time-unit"));
 }
