@@ -10,7 +10,8 @@
 //       (0.3 to 0.8) counters since the start. Their "accepted tokens" count drafts behind a rejected one too, so that
 //       only the emitted ones give the acceptance length: emitted / (draft tokens / K).
 //   vllm bench serve and the offline examples: "Acceptance length: 2.69", "Drafts: 3221", "Position 0: 73.21",
-//     "num_drafts: 36593", "acceptance at token 0: 0.75", "num_tokens_generated_without_sd: 821" (steps without a draft)
+//     "num_drafts: 36593", "acceptance at token 0: 0.75", and the steps without a draft,
+//     "num_tokens_generated_without_sd: 821"
 //
 // Lines "Avg generation throughput: 57.4 tokens/s, Running: 1 reqs" give the throughput, and with the accepted
 // throughput beside them how many steps had no draft.

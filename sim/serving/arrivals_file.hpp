@@ -5,7 +5,8 @@
 //
 // What a time means is said by its name (arrival_s, timestamp_ms), by its form (a date, "2024-05-10 00:00:00.01+00:00";
 // a count since 1970) or by the keys beside it, which tell the public traces apart; where none does, the user is asked
-// for it. Dates have a zone, all of them, or none has one. Other columns are not read. A request without output tokens failed, and is left out.
+// for it. Dates have a zone, all of them, or none has one. Other columns are not read. A request without output tokens
+// failed, and is left out.
 //
 // A later turn of a session that has a `delay` comes so long after the end of the turn before it (Mooncake).
 #pragma once
