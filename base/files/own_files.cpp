@@ -19,6 +19,12 @@ const fs::path& program_prefix() {
   return prefix;
 }
 
+std::string own_program() {
+  for (const fs::path& path : {program_prefix() / "bin" / "draftproof", program_prefix() / "draftproof"})
+    if (fs::exists(path)) return path.string();
+  return fs::read_symlink("/proc/self/exe").string();
+}
+
 std::string own_file(const std::string& name) {
   const fs::path path = program_prefix() / "share" / "draftproof" / name;
   std::error_code failed;

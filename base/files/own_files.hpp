@@ -12,6 +12,9 @@ namespace draftproof {
 // one that is not; that of the program where there is none.
 const std::filesystem::path& program_prefix();
 
+// The program that starts every verb: beside the verbs' programs, installed, or this one where it has all verbs.
+std::string own_program();
+
 // share/draftproof/`name`, with links resolved.
 std::string own_file(const std::string& name);
 

@@ -60,6 +60,11 @@ void parse_and_run(ProgramContext& context) {
   command->add(options, context);
   options.parse_and_run({context.arguments.begin() + 1, context.arguments.end()});
   flush_standard_output();
+  const auto has = [&](const char* option) {
+    return std::ranges::find(context.arguments, option) != context.arguments.end();
+  };
+  if (*verb->next != 0 && is_terminal(1) && is_terminal(2) && !has("--json") && !has("--help") && !has("-h"))
+    print_message("next", verb->next);
 }
 
 }  // namespace

@@ -33,13 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program that starts every verb: beside the verbs' programs, installed, or this one where it has all verbs.
-std::string program() {
-  for (const fs::path& path : {program_prefix() / "bin" / "draftproof", program_prefix() / "draftproof"})
-    if (fs::exists(path)) return path.string();
-  return fs::read_symlink("/proc/self/exe").string();
-}
-
 // Sorted names of what lies in a folder.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -208,7 +201,7 @@ std::vector<std::string> StudyFolder::arguments(const StudyRun& run) const {
 
 // Its exit code. It ends with us, whatever ends us.
 int StudyFolder::start(const Command& command) const {
-  std::vector<std::string> words{program()};
+  std::vector<std::string> words{own_program()};
   words.insert(words.end(), command.arguments.begin(), command.arguments.end());
   std::vector<std::string> settings{"DRAFTPROOF_OUT=" + command.files, "DRAFTPROOF_INPUTS=" + command.inputs};
   if (command.is_check) settings.emplace_back("DRAFTPROOF_CHECK=1");

@@ -151,6 +151,29 @@ TEST_CASE("the completion script completes verbs and a verb's options in bash") 
   check_refused({"completion", "fish"}, {"completion bash"});
 }
 
+TEST_CASE("start gives the one command for what there is, with examples for what was not answered") {
+  const ordered_json document = json_of({"start"});
+  CHECK(document.at("command").is_null());
+  REQUIRE(document.at("paths").size() > 7);
+  for (const ordered_json& path : document.at("paths")) {
+    const auto name = path.at("name").get<std::string>();
+    INFO(name);
+    const ProgramResult listed = run_draftproof({"start"});
+    CHECK_THAT(listed.out, Catch::Contains("\n  " + name + " "));
+    // The command takes its own examples.
+    const auto command = json_of({"start", name}).at("command").get<std::vector<std::string>>();
+    for (const std::string& word : command) CHECK(word.find('%') == std::string::npos);
+    if (command.front() != "draftproof") continue;
+    std::vector<std::string> words(command.begin() + 1, command.end());
+    words.emplace_back("--help");
+    CHECK(run_draftproof(words).exit_code == 0);
+  }
+  CHECK(run_draftproof({"start", "log", "my log", "A100"})
+            .out.starts_with("draftproof predict 'my log' --gpu A100\nThen: docs/should_i.md "));
+  check_refused({"start", "logs"}, {"start: there is no path 'logs'; did you mean 'log'?", "log, server, plan"});
+  check_refused({"start", "course", "1"}, {"has 1 answers behind course; expected 0 at most"});
+}
+
 TEST_CASE("presets lists what the simulator knows, and predict takes those names") {
   const auto document = ordered_json::parse(run_draftproof({"presets", "--json"}).out);
   for (const char* kind : {"gpus", "models", "engines", "drafters"}) {
