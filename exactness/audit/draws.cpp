@@ -29,8 +29,6 @@ constexpr std::int64_t kTransformedDrawsMax = 200'000'000;
 // Above this many different tokens it is cheaper to sort a distribution than to pass over it for each.
 constexpr std::size_t kTokensBySumMax = 16;
 constexpr float kSmallerCut = 0.97f;
-// Below it a variance of ln p is the rounding of a flat distribution.
-constexpr double kFlatVariance = 1e-12;
 
 struct GroupAudit {
   CountFit fit;

@@ -66,6 +66,9 @@ TestResult certainty_test(const std::string& name, const std::string& unit, std:
 std::vector<TestResult> event_tests(const std::string& name, const std::string& unit, std::span<const EventDraws> draws,
                                     std::int64_t seen, bool too_few_alone);
 
+// Below it a variance of ln p is the rounding of a flat distribution.
+inline constexpr double kFlatVariance = 1e-12;
+
 // `score`: are drawn tokens as probable as the distributions say? z = sum (ln p(x) - E ln p) / sqrt(sum Var ln p) over
 // `n` draws, whose sum is `score`; at(tilt) gives the tilted sum. Nothing where the distributions are flat.
 std::vector<TestResult> score_tests(const std::string& unit, std::int64_t n, double score,

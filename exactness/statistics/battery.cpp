@@ -61,7 +61,9 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
   if (test.null_distribution == NullDistribution::tail) {
     text << evidence(test, tests) << ": "
          << (test.rejects ? "refuted at level " + short_number(test.alpha) : std::string("nothing found"));
-    if (test.worst_cells.empty()) {
+    if (test.is_correlation) {
+      if (test.rejects) text << "; draws that should be independent are correlated";
+    } else if (test.worst_cells.empty()) {
       if (test.rejects)
         text << "; drawn tokens are " << (test.statistic > 0 ? "more" : "less") << " probable than stated";
     } else {

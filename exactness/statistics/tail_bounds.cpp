@@ -178,4 +178,17 @@ double at_least(std::span<const EventDraws> draws, std::int64_t count) {
   return tail_bound(seen, [&](double tilt) { return tilted_events(draws, tilt); });
 }
 
+double correlation_bound(double r, std::int64_t n) {
+  const double size = std::abs(r);
+  // ln of the bound over n: -ln(1 - g) / 2 - sqrt(g (1 - g)) |r|. It falls while sqrt(g) < |r| (1 - 2 g) sqrt(1 - g).
+  double low = 0.0;
+  double high = 0.5;
+  for (int i = 0; i < 60; ++i) {
+    const double g = 0.5 * (low + high);
+    (std::sqrt(g) < size * (1.0 - 2.0 * g) * std::sqrt(1.0 - g) ? low : high) = g;
+  }
+  const double exponent = -0.5 * std::log1p(-low) - std::sqrt(low * (1.0 - low)) * size;
+  return std::min(1.0, 2.0 * std::exp(static_cast<double>(n) * exponent));
+}
+
 }  // namespace draftproof

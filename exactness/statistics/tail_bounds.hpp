@@ -44,4 +44,9 @@ inline constexpr double kExactTailOperations = 2e7;
 double at_most(std::span<const EventDraws> draws, std::int64_t count);
 double at_least(std::span<const EventDraws> draws, std::int64_t count);
 
+// Bounds P(|R| >= |r|) for R = 12 / n sum (u_i - 1/2)(u_(i + lag) - 1/2) over n pairs along sequences of independent
+// uniform numbers. A uniform number less its mean is subgaussian with variance 1/12, so that E exp(t sum) of such a
+// chain is at most (1 - g)^(-n / 2) with g (1 - g) = (t / 12)^2, g <= 1/2; the least of that over t is taken.
+double correlation_bound(double r, std::int64_t n);
+
 }  // namespace draftproof

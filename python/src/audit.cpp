@@ -1,7 +1,8 @@
-// audit_draws, audit_steps, check_filter.
+// audit_draws, audit_listed, audit_steps, check_filter.
 
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/filter_check.hpp"
+#include "exactness/audit/listed.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "exactness/statistics/chi_squared.hpp"
 #include "python/src/bindings.hpp"
@@ -158,6 +159,31 @@ nb::dict audit_draws(const nb::dict& values) {
   return dict_of(audit);
 }
 
+nb::dict audit_listed(const nb::dict& values) {
+  Arguments arguments(values);
+  const AuditOptions options = options_of(arguments);
+  ListedSample sample;
+  const auto take = [&]<typename Value>(const char* name, std::vector<Value>& into) {
+    const auto found = arguments.vector<Value>(name);
+    into.assign(found.begin(), found.end());
+  };
+  take("probabilities", sample.probabilities);
+  take("ids", sample.ids);
+  take("rest", sample.rest);
+  take("ranks", sample.ranks);
+  take("shell_from", sample.shell_from);
+  take("texts", sample.texts);
+  take("positions", sample.positions);
+  sample.outside = arguments.integer("outside", 0);
+  sample.width = sample.ranks.empty() ? 0 : sample.ids.size() / sample.ranks.size();
+  Audit audit;
+  {
+    const nb::gil_scoped_release release;
+    audit = draftproof::audit_listed(sample, options);
+  }
+  return dict_of(audit);
+}
+
 nb::dict audit_steps(const nb::dict& values) {
   Arguments arguments(values);
   const AuditOptions options = options_of(arguments);
@@ -243,6 +269,7 @@ nb::dict check_filter(const nb::dict& values) {
 
 void bind_audit(nb::module_& module) {
   module.def("audit_draws", &audit_draws, nb::arg("arguments"));
+  module.def("audit_listed", &audit_listed, nb::arg("arguments"));
   module.def("audit_steps", &audit_steps, nb::arg("arguments"));
   module.def("check_filter", &check_filter, nb::arg("arguments"));
   // The distance that a chi-squared test of n counts finds with the stated power, whatever the fault looks like.

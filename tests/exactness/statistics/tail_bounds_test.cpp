@@ -104,6 +104,15 @@ TEST_CASE("the bound of a sum of scores is above its exact tail everywhere, and 
   }
 }
 
+TEST_CASE("the bound of a correlation is above its exact tail, and nearly that of a normal variable") {
+  // One pair: 4 |u - 1/2| |v - 1/2| is a product of two uniform numbers, above x with probability 1 - x (1 - ln x).
+  for (const double x : {0.1, 0.5, 0.9}) CHECK(correlation_bound(3.0 * x, 1) >= 1.0 - x * (1.0 - std::log(x)));
+  CHECK(correlation_bound(0.0, 1000) == 1.0);
+  CHECK(correlation_bound(0.05, 10000) == Approx(2.0 * std::exp(-12.5)).epsilon(0.1));
+  CHECK(correlation_bound(-0.05, 10000) == correlation_bound(0.05, 10000));
+  CHECK(correlation_bound(1.0, 128) < 1e-8);  // as many neighbouring seeds that draw the same
+}
+
 TEST_CASE("a sum of constants is never far out") {
   CHECK(tail_bound(1e-12, [](double) { return TiltedSum{}; }) == 1.0);
   CHECK(tail_bound(1.0, [](double) { return TiltedSum{}; }) == 0.0);
