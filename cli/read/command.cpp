@@ -15,6 +15,7 @@
 #include "cli/shared/json_document.hpp"
 #include "engine/heads/head_files.hpp"
 #include "engine/model/model_files.hpp"
+#include "sim/cost/drafter_config.hpp"
 #include "sim/cost/model_shape.hpp"
 #include "sim/predict/seen_log.hpp"
 #include "sim/serving/arrivals_file.hpp"
@@ -55,6 +56,25 @@ SeenFile see_head(const Content& content) {
           {}};
 }
 
+// Of a folder its config.json, else the file itself.
+std::string config_of(const Content& content) {
+  return content.is_folder ? read_log_text((fs::path(content.path) / "config.json").string()).text : content.text();
+}
+
+// A head as predict takes it, without its weights.
+SeenFile see_head_config(const Content& content) {
+  const HeadConfigFile head = *read_head_config(config_of(content), content.path, nullptr);
+  SeenFile seen{"", "drafting head's config.json", {head.method}, {}, {}};
+  if (head.target_width > 0.0) seen.is.push_back(number("width %.0f", head.target_width));
+  if (head.layers)
+    seen.is.push_back(number(head.layers->layers == 1.0 ? "%.0f layer" : "%.0f layers", head.layers->layers));
+  if (head.draft_vocab > 0.0) seen.is.push_back(number("%.0f rows of logits", head.draft_vocab));
+  if (head.count.drafts > 0) seen.is.push_back(head.count.said);
+  if (head.drafts > 0) seen.used.push_back("K = " + std::to_string(head.drafts));
+  if (content.is_folder) seen.not_used.emplace_back("no safetensors file of its weights");
+  return seen;
+}
+
 SeenFile see_weights(const Content& content) {
   const ModelFiles files = open_model_files(content.path);
   const ModelDescription& d = files.weights.description;
@@ -78,6 +98,7 @@ SeenFile see_config(const Content& content) {
   seen.used = {count_of(shape.total_parameters()) + " parameters", count_of(shape.active_parameters()) + " active",
                number("%g layer", shape.layers) + (shape.layers == 1.0 ? "" : "s") + " of a mixer and a feed-forward"};
   if (!shape.assumption.empty()) seen.not_used.push_back(printable_line(shape.assumption));
+  if (shape.layers == 1.0) seen.not_used.emplace_back("whether its one layer is a small model or EAGLE's head");
   return seen;
 }
 
@@ -165,6 +186,14 @@ bool is_safetensors(const Content& content) {
 bool is_config(const Content& content) {
   return content.has_key("model_type") || content.has_key("architectures") || content.has_key("num_hidden_layers");
 }
+bool is_head_config(const Content& content) {
+  const auto is_weights = [](const fs::directory_entry& entry) { return entry.path().extension() == ".safetensors"; };
+  if (content.is_folder ? !fs::exists(fs::path(content.path) / "config.json") ||
+                              std::ranges::any_of(fs::directory_iterator(content.path), is_weights)
+                        : !content.json.is_object())
+    return false;
+  return !head_method_in(config_of(content), content.path).empty();
+}
 bool is_schema(const Content& content) {
   if (content.has_key("$schema") || content.has_key("properties")) return true;
   return std::ranges::any_of(std::initializer_list<const char*>{"anyOf", "oneOf", "allOf", "$defs", "const", "enum"},
@@ -193,6 +222,7 @@ struct Kind {
 // In this order; what is none of them is a server's or a benchmark's file, or unknown.
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
+      {is_head_config, see_head_config},
       {[](const Content& c) { return (is_gguf(c) || has_file(c, "config.json")) && is_head(c.path); }, see_head},
       {is_config_folder, see_config},
       {[](const Content& c) { return is_gguf(c) || (c.is_folder && has_file(c, "config.json")); }, see_weights},

@@ -91,6 +91,11 @@ int drafts_of(const ConfigKeys& config, const DraftCount& count) {
 
 }  // namespace
 
+std::string head_method_in(const std::string& text, const std::string& path) {
+  const Json json = parse_json<Json>(text, printable_line(path));
+  return json.is_object() ? method_of(ConfigKeys(json, printable_line(path)), nullptr) : "";
+}
+
 std::optional<HeadConfigFile> read_head_config(const std::string& text, const std::string& path,
                                                const ModelShape* target) {
   const std::string where = printable_line(path);

@@ -20,6 +20,10 @@ struct HeadConfigFile {
   DraftCount count;  // of any step
 };
 
+// The method of a config.json that calls itself a head's, without a look at its figures; empty: a language model's, or
+// no JSON object.
+std::string head_method_in(const std::string& text, const std::string& path);
+
 // By `speculators_model_type`, `architectures` and the keys that a kind of head alone has; a single layer of the
 // target's width is EAGLE's. Nothing: it is a language model's. Input error naming `path`: no JSON object, or a kind of
 // head that is not known. Without a target (null) neither its width decides anything nor is it compared.

@@ -74,6 +74,44 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
         " is a chat template (Jinja); not used: add_generation_prompt, which it does not ask for\n");
 }
 
+TEST_CASE("read says what a head is of which there is its config.json alone") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    write_whole_file(path, text);
+    const std::string shown =
+        path.ends_with("/config.json") ? std::filesystem::path(path).parent_path().string() : path;
+    const ProgramResult result = run_draftproof({"read", shown});
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    REQUIRE(result.out.starts_with(shown));
+    return result.out.substr(shown.size());
+  };
+  const std::string layer = R"("hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+      "num_key_value_heads": 8, "vocab_size": 128256, )";
+  const std::string eagle3 = R"({"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 32000, )" + layer +
+                             R"("num_hidden_layers": 1})";
+  CHECK(
+      read(folder.file("eagle3/config.json"), eagle3) ==
+      " is a drafting head's config.json: EAGLE-3, width 4096, 1 layer, 32000 rows of logits; not used: no safetensors "
+      "file of its weights\n");
+  CHECK(read(folder.file("head.json"), eagle3) ==
+        " is a drafting head's config.json: EAGLE-3, width 4096, 1 layer, 32000 rows of logits\n");
+  CHECK(
+      read(folder.file("medusa/config.json"), R"({"medusa_num_heads": 5, "medusa_num_layers": 1})") ==
+      " is a drafting head's config.json: Medusa, medusa_num_heads is 5; used: K = 5; not used: no safetensors file of "
+      "its weights\n");
+  CHECK(read(folder.file("dflash/config.json"), R"({"architectures": ["DFlashDraftModel"], "num_hidden_layers": 5,
+      "dflash_config": {"block_size": 16}, )" + layer.substr(0, layer.size() - 2) +
+                                                    "}") ==
+        " is a drafting head's config.json: DFlash, width 4096, 5 layers, block_size is 16; used: K = 15; not used: no "
+        "safetensors file of its weights\n");
+  CHECK_THAT(read(folder.file("eagle/config.json"),
+                  R"({"architectures": ["LlamaForCausalLM"], )" + layer + R"("num_hidden_layers": 1})"),
+             Catch::Contains(" is a model's config.json: ") &&
+                 Catch::EndsWith("not used: whether its one layer is a small model or EAGLE's head\n"));
+}
+
 TEST_CASE("read says of an unknown file what it is likest to, and gives the same as JSON") {
   const TemporaryFolder folder;
   const std::string path = folder.file("notes.txt");
