@@ -22,6 +22,8 @@ constexpr std::array kWords{
     std::pair{"global_attention", Mixer::full},
     std::pair{"deepseek_sparse_attention", Mixer::full},
     std::pair{"indexed_attention", Mixer::full},
+    std::pair{"compressed_sparse_attention", Mixer::full},
+    std::pair{"heavily_compressed_attention", Mixer::full},
     std::pair{"sliding_attention", Mixer::sliding},
     std::pair{"sliding", Mixer::sliding},
     std::pair{"local", Mixer::sliding},
@@ -64,12 +66,14 @@ Mixer mamba_of(const ConfigKeys& config) {
 }
 
 Mixer mixer_named(const std::string& word, const ConfigKeys& config) {
-  if (word == "attention" && config.text("model_type") == "recurrent_gemma") return Mixer::sliding;
-  // Today's transformers says linear_attention of every mixer with a state; the other keys say which. Zamba's blocks
-  // share weights.
-  if (const std::string type = config.text("model_type");
-      word == "linear_attention" && config.find("linear_num_value_heads") == nullptr && !type.starts_with("zamba")) {
+  const std::string type = config.text("model_type");
+  if (word == "attention" && type == "recurrent_gemma") return Mixer::sliding;
+  if (word == "hybrid" && shares_blocks(config)) return Mixer::shared;
+  if (type == "zamba") return Mixer::mamba;  // of several heads
+  // Today's transformers says linear_attention of every mixer with a state; the other keys say which.
+  if (word == "linear_attention" && config.find("linear_num_value_heads") == nullptr) {
     if (type.starts_with("minimax")) return Mixer::lightning;
+    if (config.find("linear_num_heads") != nullptr || type.starts_with("kimi")) return Mixer::kimi;
     if (config.find(keys::kMambaState) != nullptr) return mamba_of(config);
   }
   for (const auto& [known, mixer] : kWords)
@@ -143,6 +147,20 @@ std::vector<Mixer> mixers_with_windows(const ConfigKeys& config, std::size_t lay
 
 std::vector<Mixer> read_mixers(const ConfigKeys& config, std::size_t layers) {
   const std::string type = config.text("model_type");
+  if (shares_blocks(config)) {
+    const std::vector<double> shared = config.numbers("hybrid_layer_ids");
+    const std::size_t period = period_of(config.number("attn_layer_period", 6.0), config);
+    const double offset = config.number("attn_layer_offset", 4.0);
+    if (type != "zamba" && shared.empty())
+      config.fail(
+          "it has neither layers_block_type nor hybrid_layer_ids; expected one, which layers have a shared block");
+    return mixers_by(layers, [&](std::size_t i) {  // Zamba's rule begins behind its first block
+      const bool is_shared = type != "zamba" ? contains(shared, static_cast<double>(i))
+                             : i < 3         ? i == 2
+                                             : static_cast<double>((i - 3) % period) == offset;
+      return is_shared ? Mixer::shared : type == "zamba" ? Mixer::mamba : Mixer::mamba2;
+    });
+  }
   if (const std::vector<double> list = config.numbers("attn_type_list"); !list.empty())
     return mixers_of_list(list, layers, "attn_type_list", config, Mixer::full, Mixer::lightning);
   if (const std::vector<double> list = config.numbers("hybrid_layer_pattern"); !list.empty())
@@ -173,6 +191,20 @@ std::vector<Mixer> read_mixers(const ConfigKeys& config, std::size_t layers) {
   if (const std::vector<double> full = config.numbers("full_attn_idxs"); !full.empty())  // LFM2
     return mixers_by(layers,
                      [&](std::size_t i) { return contains(full, static_cast<double>(i)) ? Mixer::full : Mixer::conv; });
+  if (const double every = config.number("mamba_step", 0.0); every > 1.0) {  // PLaMo 2
+    const std::vector<double> full = config.numbers("full_attention_idx");
+    const Mixer attention = config.number(keys::kWindow, 0.0) > 0.0 ? Mixer::sliding : Mixer::full;
+    return mixers_by(layers, [&, period = period_of(every, config)](std::size_t i) {
+      if (i % period != period / 2) return mamba_of(config);
+      return contains(full, static_cast<double>(i)) ? Mixer::full : attention;
+    });
+  }
+  if (type == "gpt_neo") {  // by its own words, else in turns
+    const std::vector<std::string> words = config.texts(Names{"attention_layers"});
+    return mixers_by(layers, [&](std::size_t i) {
+      return (i < words.size() ? words[i] == "local" : i % 2 == 1) ? Mixer::sliding : Mixer::full;
+    });
+  }
   if (type == "falcon_h1") return std::vector<Mixer>(layers, Mixer::parallel);
   if (type == "mamba" || type == "falcon_mamba") return std::vector<Mixer>(layers, Mixer::mamba);
   if (type == "mamba2") return std::vector<Mixer>(layers, Mixer::mamba2);
@@ -182,7 +214,7 @@ std::vector<Mixer> read_mixers(const ConfigKeys& config, std::size_t layers) {
 // Has layer i experts?
 std::vector<bool> read_expert_layers(const ConfigKeys& config, std::size_t layers) {
   std::vector<bool> has(layers, false);
-  if (config.of_layer(keys::kExperts, 0, 0.0) <= 1.0) return has;  // one expert is a dense layer
+  if (experts_of(config) <= 1.0) return has;  // one expert is a dense layer
   const auto set = [&](auto rule) {
     for (std::size_t i = 0; i < layers; ++i) has[i] = rule(i);
     return has;
@@ -230,6 +262,32 @@ std::vector<bool> read_expert_layers(const ConfigKeys& config, std::size_t layer
 
 }  // namespace
 
+double experts_of(const ConfigKeys& config) {
+  return config.flag("is_moe", true) ? config.of_layer(keys::kExperts, 0, 0.0) : 0.0;
+}
+
+bool is_compressed(const ConfigKeys& config) {
+  return config.find("compress_ratios") != nullptr || config.text("model_type").starts_with("deepseek_v4");
+}
+
+double compression_of(const ConfigKeys& config, std::size_t layer) {
+  const std::vector<double> ratios = config.numbers("compress_ratios");
+  if (layer < ratios.size()) return ratios[layer];
+  if (!ratios.empty()) config.fail("compress_ratios has fewer numbers than layers; expected one for each");
+  const std::vector<std::string> words = config.texts(keys::kLayerTypes);
+  if (layer >= words.size())
+    config.fail("it has neither compress_ratios nor layer_types for each of its layers; expected one of them");
+  if (words[layer] == "sliding_attention") return 0.0;
+  const auto rates = config.part("compress_rates");
+  const bool is_heavy = words[layer] == "heavily_compressed_attention";
+  const double said = config.number(is_heavy ? "compress_rate_hca" : "compress_rate_csa", is_heavy ? 128.0 : 4.0);
+  return rates ? rates->number(words[layer].c_str(), said) : said;
+}
+
+bool shares_blocks(const ConfigKeys& config) {
+  return config.text("model_type").starts_with("zamba");
+}
+
 std::vector<BlockKind> read_layer_kinds(const ConfigKeys& config) {
   std::vector<BlockKind> kinds;
   if (const std::string pattern = config.text("hybrid_override_pattern"); !pattern.empty()) {
@@ -263,7 +321,9 @@ std::vector<BlockKind> read_layer_kinds(const ConfigKeys& config) {
   else
     mixers = read_mixers(config, layers);
   const std::vector<bool> experts = read_expert_layers(config, layers);
-  for (std::size_t i = 0; i < layers; ++i) kinds.push_back({mixers[i], true, experts[i]});
+  const bool all_feed_forward = !shares_blocks(config);
+  for (std::size_t i = 0; i < layers; ++i)
+    kinds.push_back({mixers[i], all_feed_forward || mixers[i] == Mixer::shared, experts[i]});
   return kinds;
 }
 

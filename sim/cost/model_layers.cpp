@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "sim/cost/layer_kinds.hpp"
 
 namespace draftproof {
@@ -22,12 +23,18 @@ struct Heads {
   double key_dim, value_dim;
 };
 
+// JetMoE: experts have query heads of their own, as many as there are KV heads.
+bool chooses_heads(const ConfigKeys& config) {
+  return config.text("model_type") == "jetmoe";
+}
+
 // Of layers that see everything some families have other heads than of those with a window.
 Heads heads_of(const ConfigKeys& config, std::size_t layer, Mixer mixer, double width) {
   Heads h;
-  h.query = config.of_layer(keys::kHeads, layer, 0.0);
+  h.query = config.of_layer(keys::kHeads, layer, chooses_heads(config) ? 1.0 : 0.0);
   if (h.query < 1.0) config.fail("it has no num_attention_heads; expected a config.json of a language model");
   h.kv = config.of_layer(keys::kKvHeads, layer, h.query);
+  if (chooses_heads(config)) h.query = h.kv * config.number(keys::kExpertsPerToken, 1.0);
   if (config.flag("multi_query", false) && !config.flag("new_decoder_architecture", false)) h.kv = 1.0;
   h.key_dim = config.of_layer(keys::kHeadDim, layer, width / h.query);
   h.value_dim = config.number("v_head_dim", h.key_dim);
@@ -64,8 +71,9 @@ void add_attention(const ConfigKeys& config, std::size_t i, double width, Block&
   const std::string type = config.text("model_type");
   const bool gated = config.flag("attn_output_gate", type.starts_with("qwen3_next") || type.starts_with("qwen3_5"));
   const bool value_is_key = block.mixer == Mixer::full && config.flag("attention_k_eq_v", false);
-  block.mixer_parameters += width * h.query * h.key_dim * (gated ? 2.0 : 1.0) + width * h.kv * h.key_dim +
-                            (value_is_key ? 0.0 : width * h.kv * h.value_dim) + h.query * h.value_dim * width;
+  block.mixer_parameters += width * h.kv * h.key_dim + (value_is_key ? 0.0 : width * h.kv * h.value_dim);
+  if (!chooses_heads(config))
+    block.mixer_parameters += width * h.query * h.key_dim * (gated ? 2.0 : 1.0) + h.query * h.value_dim * width;
   CacheLayers cache{
       1, h.kv * (h.key_dim + h.value_dim), 0, 1, 0, h.query * (h.key_dim + h.value_dim), std::max(1.0, h.kv)};
   if (block.mixer == Mixer::sliding) {
@@ -88,7 +96,10 @@ void add_attention(const ConfigKeys& config, std::size_t i, double width, Block&
   const double shared = config.number("num_kv_shared_layers", 0.0), layers = config.number(keys::kLayers, 0.0);
   const auto across = static_cast<std::size_t>(
       config.flag("use_cla", false) ? std::max(1.0, config.number("cla_share_factor", 1.0)) : 1.0);
-  if ((shared == 0.0 || static_cast<double>(i) < layers - shared) && i % across == 0) block.cache.push_back(cache);
+  // Layers that attend to an image cache its tokens alone.
+  const std::vector<double> crossed = config.numbers("cross_attention_layers");
+  const bool caches = (shared == 0.0 || static_cast<double>(i) < layers - shared) && i % across == 0;
+  if (caches && std::ranges::find(crossed, static_cast<double>(i)) == crossed.end()) block.cache.push_back(cache);
 }
 
 // Latent attention caches one vector for all heads.
@@ -114,15 +125,13 @@ void add_latent(const ConfigKeys& config, std::size_t i, double width, Block& bl
 
 // DeepSeek-V4: the last tokens, and entries of 4 or 128 tokens each; of those of 4 an indexer chooses.
 void add_compressed(const ConfigKeys& config, std::size_t i, double width, Block& block) {
-  const std::vector<double> ratios = config.numbers("compress_ratios");
-  if (i >= ratios.size()) config.fail("compress_ratios has fewer numbers than layers; expected one for each");
   const double heads = config.required(keys::kHeads), dim = config.required(keys::kHeadDim);
   const double rank = config.required(Names{"q_lora_rank"}), out = config.required(Names{"o_lora_rank"});
   block.mixer_parameters +=
       rank * (width + heads * dim) + width * dim + heads * dim * out + config.number("o_groups", 1.0) * out * width;
   const CacheLayers window{1, dim, config.required(keys::kWindow), 1, 0, 2.0 * heads * dim};
   block.cache.push_back(window);
-  const double ratio = ratios[i];
+  const double ratio = compression_of(config, i);
   if (ratio <= 0.0) return;
   const bool overlaps = ratio <= 4.0;  // an entry sees the group before its own
   CacheLayers entries{1, dim, 0, ratio, 0, 2.0 * heads * dim};
@@ -151,8 +160,9 @@ void add_delta(const ConfigKeys& config, double width, Block& block) {
 void add_kimi(const ConfigKeys& config, double width, Block& block) {
   const auto linear = config.part("linear_attn_config");
   const ConfigKeys& of = linear ? *linear : config;
-  const double heads = of.number(Names{"num_heads", "num_attention_heads"}, 0.0), dim = of.number("head_dim", 128.0);
-  const double kernel = of.number("short_conv_kernel_size", 4.0), inner = heads * dim;
+  const double heads = of.number(Names{"linear_num_heads", "num_heads", "num_attention_heads"}, 0.0);
+  const double dim = linear ? of.number("head_dim", 128.0) : of.number("linear_head_dim", 128.0);
+  const double kernel = of.number(Names{"short_conv_kernel_size", "linear_conv_kernel_dim"}, 4.0), inner = heads * dim;
   const double gate = of.flag("use_full_rank_gate", false) ? width * inner : width * dim + dim * inner;
   block.mixer_parameters +=
       4.0 * width * inner + width * dim + dim * inner + width * heads + gate + 3.0 * inner * kernel;
@@ -188,13 +198,28 @@ void add_mamba(const ConfigKeys& config, double width, Block& block) {
 
 void add_mamba2(const ConfigKeys& config, double width, Block& block) {
   const double kernel = config.number(keys::kMambaConv, 4.0), state = config.number(keys::kMambaState, 128.0);
-  const double dim = config.number(keys::kMambaHeadDim, 64.0);
-  const double heads =
-      config.number(keys::kMambaHeads,
-                    config.number("mamba_d_ssm", config.number(keys::kMambaExpand, 2.0) * width) / std::max(1.0, dim));
+  const double expanded = config.number("mamba_d_ssm", config.number(keys::kMambaExpand, 2.0) * width);
+  const double said = config.number(keys::kMambaHeads, 0.0);
+  const double dim = config.number(keys::kMambaHeadDim, shares_blocks(config) && said > 0.0 ? expanded / said : 64.0);
+  const double heads = said > 0.0 ? said : expanded / std::max(1.0, dim);
   const double inner = heads * dim, channels = inner + 2.0 * config.number(keys::kMambaGroups, 1.0) * state;
   block.mixer_parameters += width * (inner + channels + heads) + channels * kernel + inner * width;
   block.state_values += inner * state + channels * (kernel - 1.0);
+}
+
+// Zamba: attention over the layer's input beside the embedding, then a feed-forward (add_ffn), of blocks that take turns,
+// and what each layer has of its own: a projection, in Zamba2 adapters.
+void add_shared(const ConfigKeys& config, double width, Block& block) {
+  const double heads = config.required(keys::kHeads), kv = config.of_layer(keys::kKvHeads, 0, heads);
+  const double dim = config.number("attention_head_dim", 2.0 * width / heads);
+  block.again = 2.0 * width * dim * (heads + 2.0 * kv) + heads * dim * width;
+  block.mixer_parameters += block.again + width * width;
+  block.cache.push_back({1, 2.0 * kv * dim, 0, 1, 0, 2.0 * heads * dim, std::max(1.0, kv)});
+  if (config.text("model_type") == "zamba") return;
+  const double rank = config.number(Names{"adapter_rank", "lora_rank"}, 128.0), ffn = config.required(keys::kFfn);
+  block.mixer_parameters += rank * (width + 2.0 * ffn);
+  if (config.flag(Names{"use_shared_attention_adapter", "use_shared_attention_lora"}, false))
+    block.mixer_parameters += rank * (3.0 * 2.0 * width + dim * (heads + 2.0 * kv));
 }
 
 void add_recurrent(const ConfigKeys& config, double width, Block& block) {
@@ -211,13 +236,16 @@ void add_mixer(const ConfigKeys& config, std::size_t i, double width, Block& blo
     case Mixer::full:
     case Mixer::sliding:
     case Mixer::chunked:
-      if (config.find("compress_ratios") != nullptr) return add_compressed(config, i, width, block);
+      if (is_compressed(config)) return add_compressed(config, i, width, block);
       if (config.number("kv_lora_rank", 0.0) > 0.0 && block.mixer == Mixer::full)
         return add_latent(config, i, width, block);
       return add_attention(config, i, width, block);
     case Mixer::parallel:
       add_mamba2(config, width, block);
       return add_attention(config, i, width, block);
+    case Mixer::shared:
+      add_shared(config, width, block);
+      return config.text("model_type") == "zamba" ? add_mamba(config, width, block) : add_mamba2(config, width, block);
     case Mixer::linear:
       return add_delta(config, width, block);
     case Mixer::kimi:
@@ -327,12 +355,38 @@ std::vector<Block> read_pruned(const ConfigKeys& config, const nlohmann::json& l
   return blocks;
 }
 
+// Classes that read a whole text at once, by a word of their model_type; wrappers have that of their text_config.
+constexpr std::array<std::string_view, 27> kEncoders{
+    "bert",     "electra",  "clip",     "siglip", "clap",    "mpnet",  "xlm",     "longformer", "big_bird",
+    "funnel",   "nystrom",  "roformer", "fnet",   "canine",  "esm",    "flava",   "owlv",       "groupvit",
+    "layoutlm", "data2vec", "t5",       "bart",   "pegasus", "marian", "m2m_100", "whisper",    "seamless"};
+
+void require_decoder(const ConfigKeys& config) {
+  const std::string type = config.text("model_type");
+  const bool encodes =
+      std::ranges::any_of(kEncoders, [&](std::string_view word) { return type.find(word) != std::string::npos; }) &&
+      type.find("decoder") == std::string::npos;
+  if ((encodes && !config.flag("is_decoder", false)) || config.flag("is_encoder_decoder", false))
+    config.fail("its model_type '" + type + "' has an encoder; expected a model of a decoder alone");
+  for (const std::string& name : config.texts(Names{"architectures"}))
+    if (name.ends_with("ForMaskedLM"))
+      config.fail("its architecture " + in_quotes(name) + " fills gaps; expected a model that writes token by token");
+  const auto is = [&](const char* flag, bool value) {
+    const nlohmann::json* const said = config.find(flag);
+    return said != nullptr && said->is_boolean() && said->get<bool>() == value;
+  };
+  if (is("is_causal", false) || is("use_bidirectional_attention", true))
+    config.fail("its attention looks ahead (is_causal, use_bidirectional_attention): it encodes; expected a decoder");
+}
+
 }  // namespace
 
 Experts read_experts(const ConfigKeys& config) {
   Experts experts;
-  experts.count = config.of_layer(keys::kExperts, 0, 0.0);
+  experts.count = experts_of(config);
   if (experts.count <= 1.0) return {};  // one is a dense layer
+  const std::string type = config.text("model_type");
+  if (type == "doge") config.fail("its experts are single neurons (is_moe); expected a model without them");
   experts.per_token = config.of_layer(keys::kExpertsPerToken, 0, 0.0);
   if (experts.per_token < 1.0 || experts.per_token > experts.count)
     config.fail("experts_per_token (num_experts_per_tok) is " + text_of(experts.per_token) + "; expected 1 .. " +
@@ -343,19 +397,20 @@ Experts read_experts(const ConfigKeys& config) {
   const double width = config.required(keys::kWidth), inner = expert_width(config);
   if (inner < 1.0) config.fail("it has experts but no moe_intermediate_size (expert_ffn), the width of one");
   experts.parameters = matrices_of(config) * config.number(keys::kExpertWidth, width) * inner;
+  if (chooses_heads(config)) {  // queries and output of the heads that an expert has
+    const Heads h = heads_of(config, 0, Mixer::full, width);
+    experts.parameters += 2.0 * width * h.kv * h.key_dim;
+  }
   return experts;
 }
 
 std::vector<Block> read_blocks(const ConfigKeys& config) {
-  const std::string type = config.text("model_type");
-  const bool encodes =
-      (type.find("bert") != std::string::npos && type.find("decoder") == std::string::npos) || type == "electra";
-  if ((encodes && !config.flag("is_decoder", false)) || config.flag("is_encoder_decoder", false))
-    config.fail("its model_type '" + type + "' has an encoder; expected a model of a decoder alone");
+  require_decoder(config);
   const double width = config.required(keys::kWidth);
   if (const nlohmann::json* const list = config.find("block_configs"); list != nullptr && list->is_array())
     return read_pruned(config, *list, width);
   std::vector<Block> blocks;
+  double shared = 0.0;  // blocks until here
   for (const BlockKind& kind : read_layer_kinds(config)) {
     Block& block = blocks.emplace_back();
     block.mixer = kind.mixer;
@@ -363,6 +418,10 @@ std::vector<Block> read_blocks(const ConfigKeys& config) {
     block.has_experts = kind.has_experts;
     add_mixer(config, blocks.size() - 1, width, block);
     if (block.has_ffn && !is_mamba_alone(config)) add_ffn(config, blocks.size() - 1, width, block);
+    if (block.mixer == Mixer::shared) {
+      block.again += block.ffn_parameters;
+      if (shared++ < config.number("num_mem_blocks", 1.0)) block.again = 0.0;
+    }
     if (is_twofold(config)) {
       block.mixer_parameters *= 2.0;
       block.ffn_parameters += 2.0 * matrices_of(config) * width * dense_width(config, blocks.size() - 1, width);

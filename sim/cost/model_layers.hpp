@@ -15,6 +15,7 @@ enum class Mixer {
   sliding,    // to the last tokens
   chunked,    // to the tokens of the same chunk
   parallel,   // attention and Mamba-2 beside each other
+  shared,     // a transformer block of weights that several layers share, in front of Mamba (Zamba)
   linear,     // gated delta rule (Qwen3-Next)
   kimi,       // Kimi delta attention
   lightning,  // linear attention with a decay (MiniMax-01, Ling)
@@ -28,6 +29,7 @@ struct Block {
   Mixer mixer = Mixer::none;
   double mixer_parameters = 0.0;
   double ffn_parameters = 0.0;  // dense or shared, and the router
+  double again = 0.0;           // of these, that an earlier layer has too: read again, and stored once
   bool has_ffn = true;
   bool has_experts = false;
   std::vector<CacheLayers> cache;  // of this layer

@@ -113,10 +113,11 @@ Precision precision_of_blocks(const Quantization& quantisation, const std::vecto
 
 // Classes whose head is the embedding where the file does not say it.
 bool tied_by_class(const std::string& type) {
-  for (const char* const tied : {"gemma", "recurrent_gemma", "cohere", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon",
-                                 "mpt", "starcoder2", "mamba", "lfm2", "smollm3", "ernie4_5"})
+  for (const char* const tied :
+       {"gemma", "recurrent_gemma", "cohere", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "starcoder2",
+        "mamba", "lfm2", "smollm3", "ernie4_5", "zamba", "jetmoe", "minicpm", "plamo"})
     if (type.starts_with(tied)) return true;
-  return false;
+  return type == "gpt_neo";
 }
 
 bool is_alike(const CacheLayers& a, const CacheLayers& b) {
@@ -127,6 +128,7 @@ bool is_alike(const CacheLayers& a, const CacheLayers& b) {
 void add_block(const Block& block, const Experts& experts, ModelShape& shape) {
   shape.layers += block.mixer == Mixer::none || !block.has_ffn ? 0.5 : 1.0;
   shape.body_parameters += block.mixer_parameters + block.ffn_parameters;
+  shape.again_parameters += block.again;
   shape.state_values += block.state_values;
   if (block.has_experts) {
     shape.expert_layers += 1.0;

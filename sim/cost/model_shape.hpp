@@ -55,13 +55,15 @@ struct ModelShape {
 
   // Parameters. A token passes through body, head and experts_per_token experts of every layer that has them.
   double body_parameters = 0.0;       // attention, dense or shared feed-forward, routers, all layers together
+  double again_parameters = 0.0;      // of the body, that several layers share: read by each, and stored once
   double expert_parameters = 0.0;     // of one expert of one layer
   double head_parameters = 0.0;       // width x vocab
   double embedding_parameters = 0.0;  // of tables of their own: in memory, but a pass reads a row of them only
 
   bool is_moe() const { return experts > 0.0; }
   double total_parameters() const {
-    return body_parameters + head_parameters + embedding_parameters + experts * expert_layers * expert_parameters;
+    return body_parameters - again_parameters + head_parameters + embedding_parameters +
+           experts * expert_layers * expert_parameters;
   }
   double active_parameters() const {
     return body_parameters + head_parameters + experts_per_token * expert_layers * expert_parameters;

@@ -89,7 +89,7 @@ Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
 double RooflineSetup::weight_bytes_of_all() const {
   const double experts = model.experts * model.expert_layers * model.expert_parameters;
   const double copies = expert_parallel ? 1.0 : dp;
-  return dp * (precision.weight_bytes * model.body_parameters +
+  return dp * (precision.weight_bytes * (model.body_parameters - model.again_parameters) +
                precision.head_bytes * (model.head_parameters + model.embedding_parameters)) +
          copies * precision.bytes_of_expert() * experts;
 }

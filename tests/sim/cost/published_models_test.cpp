@@ -86,7 +86,64 @@ TEST_CASE("Public config.json files give the parameters that are published and t
     CHECK(is_near_active(shape, row.at("active_b")));
     CHECK(shape.cached_values(kContext) == Approx(sum_of(row.at("kv"))).epsilon(0.001));
   }
-  CHECK(configs >= 86);
+  CHECK(configs >= 150);
+}
+
+TEST_CASE("What several layers share is stored once and read by each of them") {
+  // Two shared blocks of attention over 2 x 64 numbers and a feed-forward of 128; of five layers the last three have one.
+  const auto model_of = [](const std::string& blocks) {
+    return model_from_config_json(
+        R"({"model_type": "zamba2", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+            "num_hidden_layers": 5, "n_mamba_heads": 2, "mamba_d_state": 16, "adapter_rank": 8, "vocab_size": 100,
+            "hybrid_layer_ids": [2, 3, 4], "num_mem_blocks": )" +
+            blocks + "}",
+        "config.json");
+  };
+  const double block = 3.0 * 128 * 128 + 128.0 * 64 + 3.0 * 64 * 128;
+  const ModelShape one = model_of("1"), two = model_of("2"), three = model_of("3");
+  CHECK(one.again_parameters == 2 * block);
+  CHECK(two.again_parameters == block);
+  CHECK(three.again_parameters == 0.0);
+  CHECK(three.total_parameters() - one.total_parameters() == 2 * block);
+  CHECK(three.active_parameters() == one.active_parameters());
+  CHECK(one.cached_values(10) == 3.0 * 2 * 128 * 10);
+}
+
+TEST_CASE("A model that encodes, or of layers that the file leaves open, is refused by the key that says it") {
+  const auto error_of = [](const std::string& keys) {
+    try {
+      model_from_config_json("{" + keys + "}", "config.json");
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  const std::string shape = R"("hidden_size": 512, "intermediate_size": 2048, "num_attention_heads": 8,
+      "num_hidden_layers": 12, "vocab_size": 49408)";
+  CHECK(error_of(shape) == "read");
+  // In a wrapper, whose own type says nothing.
+  CHECK_THAT(error_of(R"("model_type": "clip", "text_config": {"model_type": "clip_text_model", )" + shape + "}"),
+             Catch::Contains("'clip_text_model' has an encoder"));
+  CHECK_THAT(error_of(R"("model_type": "blip-2", "text_config": {"model_type": "t5", )" + shape + "}"),
+             Catch::Contains("'t5' has an encoder"));
+  CHECK_THAT(error_of(R"("model_type": "florence2", "text_config": {"is_encoder_decoder": true, )" + shape + "}"),
+             Catch::Contains("has an encoder"));
+  CHECK_THAT(error_of(R"("architectures": ["NewForMaskedLM"], )" + shape),
+             Catch::Contains("its architecture 'NewForMaskedLM' fills gaps"));
+  CHECK_THAT(error_of(R"("model_type": "qwen2", "is_causal": false, )" + shape), Catch::Contains("looks ahead"));
+  CHECK_THAT(error_of(R"("model_type": "gemma3_text", "use_bidirectional_attention": true, )" + shape),
+             Catch::Contains("looks ahead"));
+  CHECK(error_of(R"("model_type": "bert", "is_decoder": true, )" + shape) == "read");
+  CHECK_THAT(error_of(R"("model_type": "zamba2", )" + shape),
+             Catch::Contains("it has neither layers_block_type nor hybrid_layer_ids"));
+  CHECK_THAT(error_of(R"("model_type": "deepseek_v4", "sliding_window": 128, "head_dim": 64, "q_lora_rank": 64,
+                         "o_lora_rank": 64, )" +
+                      shape),
+             Catch::Contains("it has neither compress_ratios nor layer_types"));
+  // Doge writes a number of experts that only is_moe gives it.
+  const std::string experts = R"("model_type": "doge", "num_experts": 16384, "num_experts_per_tok": 64, )" + shape;
+  CHECK(error_of(R"("is_moe": false, )" + experts) == "read");
+  CHECK_THAT(error_of(R"("is_moe": true, )" + experts), Catch::Contains("single neurons (is_moe)"));
 }
 
 TEST_CASE("A preset costs what the config.json of its model costs") {
