@@ -48,16 +48,16 @@ std::vector<std::pair<Token, std::int64_t>> repetitions(std::span<const Token> c
 }
 
 void penalise_repetitions(std::span<const Token> context, std::span<const Token> breakers, const SamplerParameters& p,
-                          std::span<float> logits) {
+                          const LogitsPart& part) {
   if (p.dry_multiplier == 0.0f) return;
   for (const auto& [token, length] : repetitions(context, breakers, p)) {
-    float& l = logits[static_cast<std::size_t>(token)];
-    if (l == -std::numeric_limits<float>::infinity()) continue;
+    float* const found = part.find(token);
+    if (found == nullptr || *found == -std::numeric_limits<float>::infinity()) continue;
     double penalty = static_cast<double>(p.dry_multiplier);
     for (auto i = static_cast<std::int64_t>(p.dry_allowed_length); i < length && penalty < 1e30; ++i)
       penalty *= static_cast<double>(p.dry_base);
-    const double lowered = static_cast<double>(l) - penalty;
-    l = static_cast<float>(std::max(lowered, static_cast<double>(std::numeric_limits<float>::lowest())));
+    const double lowered = static_cast<double>(*found) - penalty;
+    *found = static_cast<float>(std::max(lowered, static_cast<double>(std::numeric_limits<float>::lowest())));
   }
 }
 

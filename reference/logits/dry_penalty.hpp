@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/token.hpp"
+#include "reference/logits/logits_part.hpp"
 #include "reference/logits/samplers.hpp"
 
 namespace draftproof {
@@ -22,8 +23,8 @@ namespace draftproof {
 std::vector<std::pair<Token, std::int64_t>> repetitions(std::span<const Token> context, std::span<const Token> breakers,
                                                         const SamplerParameters& parameters);
 
-// logits [V]; masked tokens stay masked.
+// Masked tokens stay masked.
 void penalise_repetitions(std::span<const Token> context, std::span<const Token> breakers,
-                          const SamplerParameters& parameters, std::span<float> logits);
+                          const SamplerParameters& parameters, const LogitsPart& part);
 
 }  // namespace draftproof

@@ -15,35 +15,40 @@ bool has_penalty(const RowParameters& p) {
 
 }  // namespace
 
-void mask_tokens(const RowConstraints& constraints, const History& history, std::span<float> logits) {
+void mask_tokens(const RowConstraints& constraints, const History& history, const LogitsPart& part) {
+  const std::span<float> logits = part.logits;
+  const auto first = static_cast<std::size_t>(part.first);
+  const auto mask = [&](Token token) {
+    if (float* l = part.find(token)) *l = kMasked;
+  };
   if (!constraints.allowed_ids.empty()) {
     std::vector<bool> allowed(logits.size(), false);
-    for (const Token token : constraints.allowed_ids) allowed[static_cast<std::size_t>(token)] = true;
+    for (const Token token : constraints.allowed_ids)
+      if (const float* l = part.find(token)) allowed[static_cast<std::size_t>(l - logits.data())] = true;
     for (std::size_t i = 0; i < logits.size(); ++i)
       if (!allowed[i]) logits[i] = kMasked;
   }
   if (!constraints.allowed_mask.empty()) {
     for (std::size_t i = 0; i < logits.size(); ++i)
-      if ((constraints.allowed_mask[i / 32] >> (i % 32) & 1u) == 0) logits[i] = kMasked;
+      if ((constraints.allowed_mask[(first + i) / 32] >> ((first + i) % 32) & 1u) == 0) logits[i] = kMasked;
   }
-  if (constraints.bad_words != nullptr) {
-    for (const Token token : constraints.bad_words->banned_next(history.tokens()))
-      logits[static_cast<std::size_t>(token)] = kMasked;
-  }
-  if (history.output_len() < constraints.min_tokens) {
-    for (const Token token : constraints.stop_ids) logits[static_cast<std::size_t>(token)] = kMasked;
-  }
+  if (constraints.bad_words != nullptr)
+    for (const Token token : constraints.bad_words->banned_next(history.tokens())) mask(token);
+  if (history.output_len() < constraints.min_tokens)
+    for (const Token token : constraints.stop_ids) mask(token);
 }
 
-void add_bias(const RowConstraints& constraints, std::span<float> logits) {
-  for (const LogitBias& bias : constraints.logit_bias) logits[static_cast<std::size_t>(bias.token)] += bias.value;
+void add_bias(const RowConstraints& constraints, const LogitsPart& part) {
+  for (const LogitBias& bias : constraints.logit_bias)
+    if (float* l = part.find(bias.token)) *l += bias.value;
 }
 
-void penalise(const RowParameters& parameters, const History& history, std::span<float> logits) {
+void penalise(const RowParameters& parameters, const History& history, const LogitsPart& part) {
   if (!has_penalty(parameters)) return;
   for (const auto& [token, counts] : history.counts()) {
-    float& l = logits[static_cast<std::size_t>(token)];
-    if (l == kMasked) continue;  // a penalty that overflows would make a NaN of it
+    float* const found = part.find(token);
+    if (found == nullptr || *found == kMasked) continue;  // a penalty that overflows would make a NaN of the mask
+    float& l = *found;
     l = l > 0.0f ? l / parameters.repetition_penalty : l * parameters.repetition_penalty;
     if (counts.in_output == 0) continue;
     l -= parameters.frequency_penalty * static_cast<float>(counts.in_output);

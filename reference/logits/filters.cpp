@@ -23,10 +23,6 @@ KeptSet min_p_set(const LogitsDistribution& row, const FilterParameters& paramet
   return {-kInfinity, kLastToken, ceil_of_fraction(parameters.min_p, row.mass(row.first_token()))};
 }
 
-std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass) {
-  return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, mass));
-}
-
 // Where the row is to be looked at closely.
 ValueBand band_to_scan(const LogitsDistribution& row, const FilterParameters& parameters, bool has_top_k) {
   if (has_top_k) return guess_by_count(row, parameters.top_k);
@@ -69,6 +65,10 @@ void restrict_to(const LogitsDistribution& row, const KeptSet& prefix, const Row
 }
 
 }  // namespace
+
+std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass) {
+  return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, mass));
+}
 
 void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) {
   if (!parameters.any()) return;

@@ -19,6 +19,11 @@ bool edits_anything(const RowInput& input) {
          !c.logit_bias.empty();
 }
 
+// Do samplers before the filters look at the row over its temperature?
+bool reshapes(const RowParameters& parameters) {
+  return parameters.samplers.before_filters() && parameters.temperature != 0.0f;
+}
+
 bool is_bad(float x) {
   return !(x < std::numeric_limits<float>::infinity());
 }
@@ -87,7 +92,7 @@ void Pipeline::check_raw(NanPolicy policy) {
                    "the logit is +inf; expected a finite value, or -inf (masked)");
 }
 
-void Pipeline::run(const RowInput& input, Distribution& distribution) {
+void Pipeline::edit(const RowInput& input) {
   const RowParameters& parameters = input.parameters;
   row_ = input.row;
   raw_normaliser_.reset();
@@ -104,27 +109,42 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
     raw_ = view_of(conditional_buffer_);
   }
 
-  const bool edits = edits_anything(input);
+  is_edited_ = edits_anything(input);
   // Where the row goes to the kernels as it is, they find the bad logits themselves.
-  const bool reshapes = parameters.samplers.before_filters() && temperature_ != 0.0f;
-  if (edits || reshapes || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
+  if (is_edited_ || reshapes(parameters) || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
   edited_ = raw_;
-  if (edits) {
+  if (is_edited_) {
     const std::span<const float> raw = raw_logits();
     edited_buffer_.assign(raw.begin(), raw.end());
     edited_ = view_of(edited_buffer_);
     static const History kEmpty;
     const History& history = input.history != nullptr ? *input.history : kEmpty;
-    mask_tokens(input.constraints, history, edited_buffer_);
-    add_bias(input.constraints, edited_buffer_);
-    penalise(parameters, history, edited_buffer_);
-    penalise_repetitions(history.tokens(), input.constraints.dry_breakers, parameters.samplers, edited_buffer_);
+    const LogitsPart part(edited_buffer_, input.first_token);
+    mask_tokens(input.constraints, history, part);
+    add_bias(input.constraints, part);
+    penalise(parameters, history, part);
+    penalise_repetitions(history.tokens(), input.constraints.dry_breakers, parameters.samplers, part);
   }
+}
+
+void Pipeline::check_as_given() {
+  if (temperature_ != 1.0f) check_raw(NanPolicy::error);
+}
+
+void Pipeline::throw_bad_row(LogitsDistribution& row) {
+  row.assign(edited_, temperature_, row_);
+  throw Error(ErrorKind::internal, "row " + std::to_string(row_.number), "a kernel refused a row without a bad logit");
+}
+
+void Pipeline::run(const RowInput& input, Distribution& distribution) {
+  const RowParameters& parameters = input.parameters;
+  edit(input);
   if (temperature_ == 0.0f) {
     distribution.make_one_hot(greedy_token(processed_logits(), row_), edited_.vocab_size);
     return;
   }
-  if (reshapes) {
+  const bool reshaped = reshapes(parameters);
+  if (reshaped) {
     const std::span<const float> processed = processed_logits();
     edited_buffer_.assign(processed.begin(), processed.end());
     apply_before_filters(parameters.samplers, edited_buffer_);
@@ -134,13 +154,12 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
   LogitsDistribution& row = distribution.make_logits_distribution();
   const bool filters = parameters.filters.any();
   if (!(filters ? row.try_weigh(edited_, temperature_, row_) : row.try_assign(edited_, temperature_, row_))) {
-    // A bad logit is named as it came in, before the first that is too large over the temperature.
-    if (temperature_ != 1.0f) check_raw(NanPolicy::error);
-    row.assign(edited_, temperature_, row_);
+    check_as_given();
+    throw_bad_row(row);
   }
   apply_filters(parameters.filters, row);
   apply_after_filters(parameters.samplers, row);
-  if (!edits && !reshapes && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();
+  if (!is_edited_ && !reshaped && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();
 }
 
 float Pipeline::raw_log_probability(Token token) {

@@ -22,6 +22,7 @@ struct RowInput {
   RowConstraints constraints;            // validated
   const History* history = nullptr;      // may be null when needs_history() is false
   RowName row;                           // as errors name it
+  Token first_token = 0;  // of the logits: above 0 for a part of a row; parameters and history are the row's
 };
 
 // Holds the buffers of one row at a time; a thread reuses one Pipeline over all its rows. The distribution that run()
@@ -30,6 +31,16 @@ class Pipeline {
  public:
   // RowError: see LogitsDistribution and guidance.hpp.
   void run(const RowInput& input, Distribution& distribution);
+
+  // What run() does before it looks at the row as a whole, for a part of a row that one device holds
+  // (shard/row_shard.hpp): guidance, NaN policy, edits. RowError: columns count from the part's first token.
+  void edit(const RowInput& input);
+  // Then the part's distribution (LogitsDistribution::try_assign_part), or its first token by the greedy choice.
+  bool try_assign_part(LogitsDistribution& part) const { return part.try_assign_part(edited_, temperature_); }
+  RankedLogit largest_of_part() { return largest_logit(processed_logits(), row_); }
+  // RowErrors of a row that was not assigned: a bad logit as it came in, if there is one; else as the kernels met it.
+  void check_as_given();
+  [[noreturn]] void throw_bad_row(LogitsDistribution& row);
 
   // Log-softmax of the row as it came in (after guidance, before any edit): what engines report as raw logprobs.
   float raw_log_probability(Token token);
@@ -51,6 +62,7 @@ class Pipeline {
   RowView raw_;     // f32 in conditional_buffer_, or the caller's row
   RowView edited_;  // f32 in edited_buffer_, or raw_
   float temperature_ = 1.0f;
+  bool is_edited_ = false;
   bool is_divided_ = false;  // divided_buffer_ is of the last row
   RowName row_;
   std::optional<LogNormaliser> raw_normaliser_;  // of the last row, once it is known

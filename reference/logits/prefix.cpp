@@ -203,7 +203,7 @@ ValueBand upper_half(const ValueBand& bounds) {
   const std::uint32_t low = order_key(bounds.low);
   const std::uint32_t high = order_key(bounds.high);
   const std::uint32_t middle = high - (high - low) / 2;
-  return {bit_cast<float>((middle & 0x80000000u) != 0 ? middle ^ 0x80000000u : ~middle), bounds.high};
+  return {value_of_key(middle), bounds.high};
 }
 
 }  // namespace

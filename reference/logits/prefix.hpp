@@ -27,6 +27,11 @@ struct ValueBand {
   float high;
 };
 
+// The value of an order key (numerics/order_key.hpp); of zeros +0.
+inline float value_of_key(std::uint32_t key) {
+  return bit_cast<float>((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
+}
+
 // A band that probably holds the end of the prefix of k tokens, or of a fraction of the mass. Of a weighed row.
 ValueBand guess_by_count(const LogitsDistribution& row, std::int64_t k);
 ValueBand guess_by_mass(const LogitsDistribution& row, float fraction);

@@ -5,24 +5,30 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "reference/random/uniform.hpp"
+#include "reference/sampling/tile_draw.hpp"
 
 namespace draftproof {
 
-Token DenseDraw::draw(const RandomBlock& block) const {
-  std::vector<std::uint64_t> tiles((masses_.size() + kTileTokens - 1) / kTileTokens, 0);
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < masses_.size(); ++i) tiles[i / kTileTokens] += residual_mass(masses_[i]);
-  for (const std::uint64_t sum : tiles) total += sum;
-  if (total == 0) throw Error(ErrorKind::internal, "draw", "every mass is 0");
+std::vector<std::uint64_t> DenseDraw::tile_sums() const {
+  std::vector<std::uint64_t> sums((masses_.size() + kTileTokens - 1) / kTileTokens, 0);
+  for (std::size_t i = 0; i < masses_.size(); ++i) sums[i / kTileTokens] += residual_mass(masses_[i]);
+  return sums;
+}
 
-  std::uint64_t left = multiply_high(high_half(block), total);
-  std::size_t tile = 0;
-  while (left >= tiles[tile]) left -= tiles[tile++];
-  left = multiply_high(low_half(block), tiles[tile]);
+Token DenseDraw::draw(const RandomBlock& block) const {
+  const std::vector<std::uint64_t> sums = tile_sums();
+  std::uint64_t total = 0;
+  for (const std::uint64_t sum : sums) total += sum;
+  if (total == 0) throw Error(ErrorKind::internal, "draw", "every mass is 0");
+  const auto sum_of = [&](std::size_t tile) { return sums[tile]; };
+  const TilePlace place = place_of_draw(block, total, sum_of, sum_of);
+  return token_at(place.tile, place.before);
+}
+
+Token DenseDraw::token_at(std::size_t tile, std::uint64_t before) const {
   std::size_t token = tile * kTileTokens;
-  for (std::uint64_t mass = residual_mass(masses_[token]); left >= mass; mass = residual_mass(masses_[++token]))
-    left -= mass;
+  for (std::uint64_t mass = residual_mass(masses_[token]); before >= mass; mass = residual_mass(masses_[++token]))
+    before -= mass;
   return static_cast<Token>(token);
 }
 

@@ -2,7 +2,9 @@
 // them just as Distribution's masses are drawn by (distribution.hpp): RNE(x 2^62) each, tiles, the same bits.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "reference/sampling/distribution.hpp"
 
@@ -16,6 +18,9 @@ class DenseDraw {
   // Error (internal): all masses are zero; callers have a rule for that case.
   Token draw(const RandomBlock& block) const;
   void for_each_log_weight(const LogWeightSink& sink) const;
+
+  std::vector<std::uint64_t> tile_sums() const;
+  Token token_at(std::size_t tile, std::uint64_t before) const;  // of a tile, where its sum first exceeds `before`
 
  private:
   std::span<const double> masses_;

@@ -38,6 +38,10 @@ class Distribution {
 
   std::int64_t vocab_size() const;
   std::size_t tile_count() const { return static_cast<std::size_t>((vocab_size() + kTileTokens - 1) / kTileTokens); }
+  std::size_t tile_size(std::size_t tile) const {
+    const std::int64_t left = vocab_size() - static_cast<std::int64_t>(tile) * kTileTokens;
+    return static_cast<std::size_t>(left < kTileTokens ? left : kTileTokens);
+  }
   float probability(Token token) const;
   float log_probability(Token token) const;  // natural log, -infinity for probability 0
   std::int64_t kept_count() const;           // tokens of positive probability (of a probability row: counted)
@@ -54,6 +58,9 @@ class Distribution {
 
 // Receives the logarithms of the masses of a tile: first token and log weights (-infinity: no mass).
 using LogWeightSink = std::function<void(Token first_token, std::span<const double> log_weights)>;
+
+// The kept logits of a row but for one token's (kPaddingToken: of all), tile by tile.
+void send_log_weights(const LogitsDistribution& row, Token excluded, const LogWeightSink& sink);
 
 // The masses of a row's own distribution. Errors (input, naming the row) of a row given as probabilities: a number
 // outside [0, 1] (naming the column too), all zeros, a sum above 3.

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "reference/random/uniform.hpp"
+#include "reference/sampling/tile_draw.hpp"
 
 namespace draftproof {
 namespace {
@@ -24,12 +24,6 @@ void check_vocab(std::size_t vocab_size, const RowName& row) {
   if (vocab_size > static_cast<std::size_t>(kVocabularyLimit))
     throw input_error(where, "the vocabulary has " + std::to_string(vocab_size) + " tokens; expected at most " +
                                  std::to_string(kVocabularyLimit) + ", which the fixed-point sums hold");
-}
-
-RowError nothing_left(const RowName& row) {
-  return {RowStatus::nothing_left, row, -1,
-          "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; expected at "
-          "least one that is unmasked and finite"};
 }
 
 // The logit with the highest status, the first of several. `limit`: what a kernel refuses besides NaN and +infinity; a
@@ -54,6 +48,12 @@ RowError nothing_left(const RowName& row) {
 }
 
 }  // namespace
+
+RowError nothing_left(const RowName& row) {
+  return {RowStatus::nothing_left, row, -1,
+          "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; expected at "
+          "least one that is unmasked and finite"};
+}
 
 KeptSet intersection(const KeptSet& a, const KeptSet& b) {
   const bool a_is_shorter =
@@ -80,8 +80,7 @@ const float* LogitsDistribution::logits_in(std::size_t begin, std::size_t count,
   return scratch;
 }
 
-void LogitsDistribution::begin(const RowView& logits, float temperature, const RowName& row) {
-  check_vocab(static_cast<std::size_t>(logits.vocab_size), row);
+void LogitsDistribution::begin(const RowView& logits, float temperature) {
   view_ = logits;
   temperature_ = temperature;
   kept_.reset();
@@ -91,8 +90,8 @@ void LogitsDistribution::begin(const RowView& logits, float temperature, const R
   exponent_ = kMaskedExponent;
 }
 
-bool LogitsDistribution::try_assign(const RowView& logits, float temperature, const RowName& row) {
-  begin(logits, temperature, row);
+bool LogitsDistribution::try_assign_part(const RowView& logits, float temperature) {
+  begin(logits, temperature);
   const RowKernels& kernels = row_kernels();
   Tile scratch;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
@@ -100,6 +99,31 @@ bool LogitsDistribution::try_assign(const RowView& logits, float temperature, co
     if (!kernels.tile_mass(x, tile_size(t), &tiles_[t])) return false;
     exponent_ = std::max(exponent_, tiles_[t].n_max);
   }
+  return true;
+}
+
+void LogitsDistribution::join_tiles(std::span<const std::int32_t> n_max) {
+  Tile scratch;
+  Tile weights;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    if (tiles_[t].n_max == n_max[t] || tiles_[t].kept == 0) continue;
+    tiles_[t].n_max = n_max[t];
+    const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
+    tiles_[t].sum = row_kernels().weigh_tile(x, tile_size(t), tiles_[t], weights.data());
+  }
+}
+
+void LogitsDistribution::join_row(std::int32_t exponent, std::uint64_t total) {
+  exponent_ = exponent;
+  kept_count_ = 0;
+  for (const TileMass& tile : tiles_) kept_count_ += tile.kept;
+  take_total(total);
+  if (!kept_) unfiltered_ = {exponent_, total_};
+}
+
+bool LogitsDistribution::try_assign(const RowView& logits, float temperature, const RowName& row) {
+  check_vocab(static_cast<std::size_t>(logits.vocab_size), row);
+  if (!try_assign_part(logits, temperature)) return false;
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
   add_up();
   unfiltered_ = {exponent_, total_};
@@ -107,7 +131,8 @@ bool LogitsDistribution::try_assign(const RowView& logits, float temperature, co
 }
 
 bool LogitsDistribution::try_weigh(const RowView& logits, float temperature, const RowName& row) {
-  begin(logits, temperature, row);
+  check_vocab(static_cast<std::size_t>(logits.vocab_size), row);
+  begin(logits, temperature);
   if (!weigh_tiles()) return false;
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
   add_up();
@@ -256,12 +281,17 @@ void LogitsDistribution::assign(const RowView& logits, float temperature, const 
 }
 
 void LogitsDistribution::add_up() {
-  total_ = 0;
+  std::uint64_t total = 0;
   kept_count_ = 0;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    total_ += tile_mass(t);
+    total += tile_mass(t);
     kept_count_ += tiles_[t].kept;
   }
+  take_total(total);
+}
+
+void LogitsDistribution::take_total(std::uint64_t total) {
+  total_ = total;
   reciprocal_ = reciprocal_total(total_);
   log_total_ = log_total(total_);
 }
@@ -420,14 +450,16 @@ Token LogitsDistribution::draw(const RandomBlock& block, Token excluded) const {
   const std::uint64_t total = excluded < 0 ? total_ : total_without(excluded);
   if (total == 0) return excluded;
 
-  std::uint64_t left = multiply_high(high_half(block), total);
-  std::size_t tile = 0;
-  while (left >= row_mass_of_tile(tile)) left -= row_mass_of_tile(tile++);
+  const TilePlace place = place_of_draw(block, total, row_mass_of_tile, sum_of_tile);
+  return token_at(place.tile, place.before, excluded);
+}
 
-  left = multiply_high(low_half(block), sum_of_tile(tile));
+Token LogitsDistribution::token_at(std::size_t tile, std::uint64_t before, Token excluded) const {
   Tile weights;
   weights_in(tile_begin(tile), tile_size(tile), weights.data());
-  if (tile == excluded_tile) weights[static_cast<std::size_t>(excluded) % kTileTokens] = 0.0f;
+  if (excluded >= 0 && static_cast<std::size_t>(excluded) / kTileTokens == tile)
+    weights[static_cast<std::size_t>(excluded) % kTileTokens] = 0.0f;
+  std::uint64_t left = before;
   std::size_t i = 0;
   // Runs of tokens are passed over by their sums, which a kernel finds sooner than the loop below could.
   for (; i + kRunTokens < tile_size(tile); i += kRunTokens) {
@@ -439,21 +471,22 @@ Token LogitsDistribution::draw(const RandomBlock& block, Token excluded) const {
   return static_cast<Token>(tile_begin(tile) + i);
 }
 
-Token greedy_token(std::span<const float> logits, const RowName& row) {
-  check_vocab(logits.size(), row);
-  float best = -kInfinity;
-  Token token = kPaddingToken;
+RankedLogit largest_logit(std::span<const float> logits, const RowName& row) {
+  RankedLogit best{-kInfinity, kPaddingToken};
   for (std::size_t begin = 0; begin < logits.size(); begin += kTileTokens) {
     const std::size_t count = std::min<std::size_t>(kTileTokens, logits.size() - begin);
     const TileExtremum top = row_kernels().maximum(logits.data() + begin, count);
     if (!top.valid) throw_bad_logit(logits, row, kInfinity);
-    if (top.value > best) {
-      best = top.value;
-      token = static_cast<Token>(begin) + top.index;
-    }
+    if (top.value > best.value) best = {top.value, static_cast<Token>(begin) + top.index};
   }
-  if (token == kPaddingToken) throw nothing_left(row);
-  return token;
+  return best;
+}
+
+Token greedy_token(std::span<const float> logits, const RowName& row) {
+  check_vocab(logits.size(), row);
+  const RankedLogit best = largest_logit(logits, row);
+  if (best.token == kPaddingToken) throw nothing_left(row);
+  return best.token;
 }
 
 }  // namespace draftproof

@@ -83,6 +83,15 @@ class LogitsDistribution {
   // divided, and group_largest.
   bool try_weigh(const RowView& logits, float temperature, const RowName& row);
 
+  // A part of a row whose other tokens lie elsewhere (shard/shard.hpp): whole tiles from a multiple of kTileTokens on,
+  // tokens of other parts masked; it may be empty. Assigned as above, it is given the largest exponents of its tiles,
+  // [tile_count()], where others hold tokens of them, and then the exponent and the total of the whole row, again after
+  // each keep(). What speaks of a single token or of a tile is then that of the row; kept_count() is the part's.
+  bool try_assign_part(const RowView& logits, float temperature);
+  void join_tiles(std::span<const std::int32_t> n_max);
+  void join_row(std::int32_t exponent, std::uint64_t total);
+  std::span<const TileMass> tiles() const { return tiles_; }
+
   // Makes a row that was assigned without them, and not filtered since, one that was weighed.
   void weigh();
 
@@ -122,6 +131,10 @@ class LogitsDistribution {
 
   std::int64_t vocab_size() const { return view_.vocab_size; }
   std::size_t tile_count() const { return tiles_.size(); }
+  std::size_t tile_size(std::size_t tile) const {
+    const std::size_t left = static_cast<std::size_t>(view_.vocab_size) - tile_begin(tile);
+    return left < kTileTokens ? left : kTileTokens;
+  }
 
   // The logit of a token over the temperature.
   float logit(Token token) const;
@@ -173,20 +186,19 @@ class LogitsDistribution {
   // Inverse mass: the block's high half picks the tile, its low half the token inside. `excluded` (-1: none) has its
   // mass taken out, which is the residual of a one-hot proposal; if nothing else has mass, `excluded` is returned.
   Token draw(const RandomBlock& block, Token excluded = kPaddingToken) const;
+  // The token of a tile at which the sum of W_i first exceeds `before`.
+  Token token_at(std::size_t tile, std::uint64_t before, Token excluded = kPaddingToken) const;
 
  private:
   std::size_t tile_begin(std::size_t tile) const { return tile * kTileTokens; }
-  std::size_t tile_size(std::size_t tile) const {
-    const std::size_t left = static_cast<std::size_t>(view_.vocab_size) - tile_begin(tile);
-    return left < kTileTokens ? left : kTileTokens;
-  }
-  void begin(const RowView& logits, float temperature, const RowName& row);
+  void begin(const RowView& logits, float temperature);
   bool weigh_tiles();
   static constexpr double kLn2 = 0.6931471805599453;
   float weight(Token token) const;
   TileCut cut_of(std::size_t begin) const;
   void make_weights(std::size_t begin, const float* x, std::size_t count, float* weights) const;
   void add_up();
+  void take_total(std::uint64_t total);
 
   RowView view_;
   float temperature_ = 1.0f;
@@ -209,6 +221,23 @@ class LogitsDistribution {
   float reciprocal_ = 0.0f;
   double log_total_ = 0.0;
 };
+
+// A logit and its token; kPaddingToken: none, all are -infinity.
+struct RankedLogit {
+  float value;
+  Token token;
+};
+
+// Does a stand before b in the total order?
+inline bool comes_first(const RankedLogit& a, const RankedLogit& b) {
+  return a.value > b.value || (a.value == b.value && a.token < b.token);
+}
+
+// The first of the total order. Errors: NaN, +infinity.
+RankedLogit largest_logit(std::span<const float> logits, const RowName& row);
+
+// A row without a token that could be drawn.
+RowError nothing_left(const RowName& row);
 
 // The greedy choice of processed logits [V]: the largest value, lowest id first among equals. Errors as
 // LogitsDistribution's.

@@ -28,6 +28,14 @@ const float* elements_of(const RowView& row, std::int64_t begin, std::size_t cou
   }
 }
 
+RowError bad_sum(const RowName& row) {
+  return {RowStatus::bad_sum, row, -1, "the probabilities sum to more than 3; expected 1"};
+}
+
+RowError all_zero(const RowName& row) {
+  return {RowStatus::all_zero, row, -1, "every probability is 0; expected a sum of 1"};
+}
+
 float ProbabilityRow::probability(Token token) const {
   const float p = element_of(view_, token);
   if (!(p >= 0.0f && p <= 1.0f))

@@ -24,6 +24,10 @@ float element_of(const RowView& row, std::int64_t column);
 // Elements [begin, begin + count) as floats: in place for f32, else converted into `scratch` [count].
 const float* elements_of(const RowView& row, std::int64_t begin, std::size_t count, float* scratch);
 
+// Rows that are no distribution: a sum above 3, whose masses could overflow, and one of 0.
+RowError bad_sum(const RowName& row);
+RowError all_zero(const RowName& row);
+
 // The mass of token i is RNE(p_i 2^62); the row is not normalised again.
 class ProbabilityRow {
  public:

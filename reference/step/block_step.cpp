@@ -18,10 +18,6 @@ bool sums_to_more_than_3(const DenseMasses<double>& masses) {
   return exact_total(masses) > static_cast<Unsigned128>(3) << kResidualBits;
 }
 
-RowError bad_sum(const RowName& row) {
-  return {RowStatus::bad_sum, row, -1, "the probabilities sum to more than 3; expected 1"};
-}
-
 // Runs all of several checks and throws the error of the highest status, the first of equals.
 class WorstError {
  public:
@@ -44,8 +40,7 @@ class WorstError {
 }  // namespace
 
 void check_masses(const DenseMasses<double>& masses, const RowName& row) {
-  if (exact_total(masses) == 0)
-    throw RowError(RowStatus::all_zero, row, -1, "every probability is 0; expected a sum of 1");
+  if (exact_total(masses) == 0) throw all_zero(row);
   if (sums_to_more_than_3(masses)) throw bad_sum(row);
 }
 

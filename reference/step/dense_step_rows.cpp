@@ -30,9 +30,8 @@ void check_dense_row(const DenseMasses<double>& row, const Distribution& distrib
     sum += residual_mass(row[i]);
   }
   if (!check_sum) return;
-  if (sum > static_cast<Unsigned128>(3) << kResidualBits)
-    throw RowError(RowStatus::bad_sum, given->row(), -1, "the probabilities sum to more than 3; expected 1");
-  if (sum == 0) throw RowError(RowStatus::all_zero, given->row(), -1, "every probability is 0; expected a sum of 1");
+  if (sum > static_cast<Unsigned128>(3) << kResidualBits) throw bad_sum(given->row());
+  if (sum == 0) throw all_zero(given->row());
 }
 
 const DenseMasses<double>& DenseStepRows::row(std::uint32_t r) const {

@@ -64,7 +64,7 @@ ChainOutcome verify_block(std::span<const Token> draft, Target& target, Proposal
   }
   if (num_accepted == draft_len)
     return {draft_len, chance.draw(target.masses(draft_len), draft_len, Purpose::target_sample)};
-  const DenseMasses<Number> recovered = residual(num_accepted, accepted_weight);
+  const auto recovered = residual(num_accepted, accepted_weight);
   return {num_accepted, chance.draw(total_of(recovered) > 0 ? recovered : target.masses(num_accepted), num_accepted,
                                     Purpose::residual)};
 }

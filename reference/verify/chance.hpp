@@ -85,13 +85,20 @@ class AddressedChance {
   Token race(const Masses& masses, const Address& address) {
     return static_cast<Token>(race_winner(masses, address).token);
   }
+  // Of masses that lie on several devices, each device's winner is found there (shard/sharded_row.hpp).
   template <class Masses>
   RaceWinner race_winner(const Masses& masses, const Address& address) {
-    RaceWinner best = RaceWinner::none();
-    masses.for_each_log_weight([&](Token first, std::span<const double> log_weights) {
-      best = race_tile(log_weights, static_cast<std::uint32_t>(first), address, best);
-    });
-    return best;
+    const auto winner_of = [&](const auto& of_one_device) {
+      RaceWinner best = RaceWinner::none();
+      of_one_device.for_each_log_weight([&](Token first, std::span<const double> log_weights) {
+        best = race_tile(log_weights, static_cast<std::uint32_t>(first), address, best);
+      });
+      return best;
+    };
+    if constexpr (requires { masses.merged_race(winner_of); })
+      return masses.merged_race(winner_of);
+    else
+      return winner_of(masses);
   }
 
   // The winner of this tile and of `best`, the winner of those before it: tiles come in order of id, so ties keep the

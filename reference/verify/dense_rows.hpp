@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/token.hpp"
@@ -64,6 +65,12 @@ std::vector<Token> most_probable_tokens(const DenseMasses<Number>& masses, std::
                     });
   tokens.resize(kept);
   return tokens;
+}
+
+// A token's mass, which becomes 0.
+template <class Number>
+Number taken_out(DenseMasses<Number>& masses, Token token) {
+  return std::exchange(masses[static_cast<std::size_t>(token)], Number(0));
 }
 
 // max(p - q, 0) for every token.

@@ -21,18 +21,14 @@ namespace draftproof {
 
 // See sibling_outcome.hpp. The proposal and the nodes' own coins are not used; the node's coin is the draw at
 // (sibling_coin, row).
-template <class Number, class Chance>
-SiblingOutcome accept_sibling_target_only(const DenseMasses<Number>& p, const DenseMasses<Number>&,
-                                          std::span<const Token> siblings, std::span<const std::int32_t>,
-                                          std::uint32_t row, Chance& chance) {
+template <class Masses, class Proposal, class Chance>
+SiblingOutcome accept_sibling_target_only(const Masses& p, const Proposal&, std::span<const Token> siblings,
+                                          std::span<const std::int32_t>, std::uint32_t row, Chance& chance) {
   if (siblings.empty()) return {kNoSibling, chance.draw(p, row, Purpose::target_sample)};
-  DenseMasses<Number> undrafted = p;
+  using Number = typename Masses::value_type;
+  Masses undrafted = p;
   DenseMasses<Number> shares(siblings.size() + 1, Number(0));  // of the siblings, then of all other tokens
-  for (std::size_t j = 0; j < siblings.size(); ++j) {
-    Number& mass = undrafted[static_cast<std::size_t>(siblings[j])];
-    shares[j] = mass;
-    mass = Number(0);
-  }
+  for (std::size_t j = 0; j < siblings.size(); ++j) shares[j] = taken_out(undrafted, siblings[j]);
   shares.back() = total_of(undrafted);
   const auto chosen = static_cast<std::size_t>(chance.draw(shares, row, Purpose::sibling_coin));
   if (chosen < siblings.size()) return {static_cast<std::int32_t>(chosen), siblings[chosen]};
