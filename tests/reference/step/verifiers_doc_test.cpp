@@ -143,20 +143,24 @@ TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier tak
             "reference/step/verify_step_of.hpp", "exactness/proof/steps.hpp", "exactness/proof/cases.cpp",
             "exactness/proof/acceptance_oracles.hpp", "exactness/proof/acceptance_of_*.cpp", "docs/verifiers.md",
             "tests/reference/verify/NAME_test.cpp", "tests/reference/step/every_verifier_test.cpp"});
-  // Who speaks of one verifier alone: defaults, calls of the C interface that are one verifier's, planted bugs, and
-  // rows that are validated without one.
+  // Who speaks of one verifier alone: defaults, calls of the C interface that are one verifier's, rules for rows across
+  // devices, planted bugs, and rows that are validated without one.
   const std::map<std::string, std::set<std::string>> spoken_of{
       {"chain",
        {"reference/step/verifiers.hpp", "reference/step/request.hpp", "reference/trace/trace_settings.hpp",
-        "exactness/audit/audit.hpp", "gpu/reference_executor/verify.cpp", "cli/regress/library_statistics.cpp"}},
+        "exactness/audit/audit.hpp", "gpu/reference_executor/verify.cpp", "cli/regress/library_statistics.cpp",
+        "reference/shard/sharded_verify.hpp"}},
       {"block",
-       {"gpu/reference_executor/verify.cpp", "exactness/bugs/algorithm/block.cpp",
+       {"reference/shard/sharded_verify.hpp", "gpu/reference_executor/verify.cpp", "exactness/bugs/algorithm/block.cpp",
         "cli/regress/library_statistics.cpp"}},
-      {"coupled", {"exactness/bugs/processor/replay.cpp"}},
+      {"coupled", {"reference/shard/sharded_verify.hpp", "exactness/bugs/processor/replay.cpp"}},
+      {"sampler_match", {"reference/shard/sharded_verify.hpp"}},
       {"naive",
        {"exactness/audit/filter_check.cpp", "python/src/audit.cpp", "python/src/sampling.cpp",
         "cli/regress/library_statistics.cpp"}},
-      {"target_only", {"gpu/reference_executor/verify.cpp", "cli/regress/library_statistics.cpp"}},
+      {"target_only",
+       {"reference/shard/sharded_verify.hpp", "gpu/reference_executor/verify.cpp",
+        "cli/regress/library_statistics.cpp"}},
       {"rrsw", {"gpu/reference_executor/verify.cpp", "cli/regress/library_statistics.cpp"}},
   };
   const std::map<std::string, std::set<std::string>> naming = naming_files();

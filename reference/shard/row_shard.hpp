@@ -1,0 +1,80 @@
+// The part of a row that one device holds, in memory of its own: the functions of a row that need no other device, and
+// what it contributes to those that do. Each is the whole row's code on a row whose other tokens are masked.
+//
+// Memory begins at the tile of the first token, so that tiles, edits and the race's noise stand where the whole row has
+// them; tokens of that tile that another device holds are -infinity (of a row of probabilities 0).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/logits/pipeline.hpp"
+#include "reference/logits/prefix.hpp"
+#include "reference/sampling/distribution.hpp"
+#include "reference/shard/devices.hpp"
+
+namespace draftproof {
+
+class RowShard {
+ public:
+  explicit RowShard(const TokenRange& range);
+
+  Token base() const { return base_; }  // a multiple of kTileTokens
+  std::size_t first_tile() const { return static_cast<std::size_t>(base_ / kTileTokens); }
+  const Distribution& distribution() const { return distribution_; }
+  const LogitsDistribution& logits() const { return *distribution_.logits_distribution(); }
+
+  // Edits a part [range.size()] of raw logits; input.logits and input.unconditional are those of the part. RowError
+  // naming columns of the whole row, as from what follows.
+  void edit(RowInput input);
+  // The distribution of the edited part, before it knows the others. False: a logit is bad, which these throw.
+  bool try_assign();
+  void check_as_given();
+  void throw_bad_logit();
+  RankedLogit largest_logit();  // the greedy choice among the part's tokens
+  void make_probabilities(const RowView& part, const RowName& row);
+  void make_one_hot(Token token);  // one that this device may or may not hold
+  // Runs what reads the part's tokens; a RowError names the column of the whole row.
+  template <class Read>
+  void read(const Read& read) const {
+    try {
+      read();
+    } catch (const RowError& error) {
+      if (error.column() < 0) throw;
+      throw RowError(error.status(), error.row(), error.column() + base_, error.what_is_wrong());
+    }
+  }
+
+  // Of logits, over the tiles of the whole row: the largest exponents, and the sums S_t of what is kept.
+  void raise_exponents(std::span<std::int32_t> row_tiles) const;
+  void add_tile_sums(std::span<std::uint64_t> row_tiles) const;
+  void join_tiles(std::span<const std::int32_t> row_tiles);
+  void join_row(std::int32_t exponent, std::uint64_t total);
+
+  // The first n kept tokens of the total order, fewer where there are fewer, by the tokens of the whole row.
+  std::vector<RankedLogit> first_tokens(std::size_t n) const;
+  // How many kept tokens stand before another.
+  std::int64_t count_before(const RankedLogit& other) const;
+  // Adds the measure of the kept tokens to sums [256] by eight bits of their order keys, of those whose higher bits are
+  // `key`'s; `round` 0 takes the highest eight.
+  void add_histogram(Measure measure, int round, std::uint32_t key, std::span<std::uint64_t> sums) const;
+  // The measure of the kept tokens of one value, and the first of these with which it reaches `limit`.
+  std::uint64_t measure_of_ties(Measure measure, std::uint32_t key) const;
+  Token token_of_ties(Measure measure, std::uint32_t key, std::uint64_t limit) const;
+  void keep(KeptSet set);
+
+ private:
+  RowView padded(const RowView& part, std::vector<std::uint32_t>& memory, bool with_zeros) const;
+  template <class Take>
+  void for_each_tie(Measure measure, std::uint32_t key, const Take& take) const;
+
+  TokenRange range_;
+  Token base_;
+  Pipeline pipeline_;
+  Distribution distribution_;
+  std::vector<std::uint32_t> logits_memory_, unconditional_memory_;
+};
+
+}  // namespace draftproof
