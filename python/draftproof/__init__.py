@@ -7,7 +7,7 @@ from ._core import Error
 from ._documents import Acceptance, Generated, Lab, Prediction, Proof, Proofs, Simulation, Tree
 from ._program import acceptance, generate, lab, predict, program, prove, sim, tree
 from ._results import Audit, FilterCheck, FilterRow, Position, Test
-from ._sampling import Rows, Verified, Verifier, process_rows, sample, verifiers, verify
+from ._sampling import Rows, Verified, Verifier, process_rows, sample, sample_shards, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
 from .callable.constrained import ConstrainedCase
 from .callable.filter_cases import FilterCase
@@ -25,6 +25,6 @@ __all__ = [
     "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof",
     "Proofs", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree", "Verified",
     "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_server", "audit_steps",
-    "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove", "run_case", "sample", "sim",
-    "tree", "verifiers", "verify",
+    "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove", "run_case", "sample",
+    "sample_shards", "sim", "tree", "verifiers", "verify",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 import numpy as np
 
@@ -109,6 +109,44 @@ def sample(logits: Array, params: Params | None = None, seeds: Array = 0, *, ste
     arguments["seeds"] = _forms.integers(seeds, "seeds", np.uint64, size)
     arguments["steps"] = _forms.integers(steps, "steps", np.uint32, size)
     return _core.sample({**arguments, "sampler": sampler})
+
+
+def sample_shards(logits_parts: Sequence[Array], params: Params | None = None, seeds: Array = 0, *, steps: Array = 0,
+                  sampler: str = "inverse", rank: int | None = None, sizes: Sequence[int] | None = None,
+                  all_reduce: Callable[[np.ndarray, str], Any] | None = None,
+                  **given: Unpack[RowOptions]) -> np.ndarray:
+    """One token of every row whose vocabulary lies in parts, as devices hold it: int32 [B], those of `sample`, whatever
+    the split (docs/shards.md).
+
+    logits_parts: [B, V_d] of each device, in the order of the tokens; V is the sum of V_d, which may be 0.
+    params, keywords, seeds, steps, sampler: as sample, over the whole vocabulary; no uncond_logits, and of the samplers
+        temperature, penalties, DRY, top_k, top_p and min_p.
+    rank, sizes, all_reduce: where each process holds one part: logits_parts is [its own part], sizes all V_d, and
+        all_reduce(array, op) makes an int64 or int32 array the "sum" or "max" over all processes, in place. Every process
+        gets all tokens.
+    Raises Error as sample, in every process.
+    """
+    parts = [np.asarray(part) if 0 in np.shape(part) else _forms.rows(part, f"logits_parts[{i}]")
+             for i, part in enumerate(logits_parts)]
+    if all_reduce is None:
+        sizes = [part.shape[1] for part in parts]
+    elif rank is None or sizes is None or not 0 <= rank < len(sizes) or len(parts) != 1:
+        raise _forms.Error(f"rank: is {rank}, with {len(parts)} parts; expected one part, its rank and the sizes of all")
+    if not parts or sum(sizes) < 1:
+        raise _forms.Error("logits_parts: hold no tokens; expected a part or more with a vocabulary of 1 token or more")
+    if "uncond_logits" in given or "uncond_logits" in (params or {}):
+        raise _forms.Error("uncond_logits: does not go with parts; expected guided logits")
+    size = parts[0].shape[0]
+    shape_alone = np.broadcast_to(np.zeros((1, sum(sizes)), np.float32), (size, sum(sizes)))
+    arguments = {"target": shape_alone, "threads": 1,
+                 **_requests.row_arguments(params, given, size, size, sum(sizes)),
+                 **{f"part_{i}": part for i, part in enumerate(parts) if part.shape[1] > 0},
+                 "seeds": _forms.integers(seeds, "seeds", np.uint64, size),
+                 "steps": _forms.integers(steps, "steps", np.uint32, size),
+                 "sizes": np.asarray(sizes, np.int64), "sampler": sampler}
+    if all_reduce is not None:
+        arguments.update(rank=rank, all_reduce=all_reduce)
+    return _core.sample_shards(arguments)
 
 
 def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array | None, cu_num_draft_tokens: Array,

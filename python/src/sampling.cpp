@@ -5,6 +5,7 @@
 #include "base/split.hpp"
 #include "python/src/bindings.hpp"
 #include "python/src/requests.hpp"
+#include "reference/shard/sharded_row.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/step/verify_step.hpp"
 #include "reference/verify/chance.hpp"
@@ -82,6 +83,89 @@ nb::object sample(const nb::dict& values) {
       AddressedChance<PhiloxSource> chance(source, batch.requests[b].seed, batch.requests[b].step, sampler);
       tokens[b] = chance.draw(DistributionMasses(distribution), 0, Purpose::target_sample);
     });
+  }
+  return array_of(std::move(tokens));
+}
+
+// all_reduce(array, op) of the caller's, in place: int64 and "sum", int32 and "max".
+class CallersCollectives final : public Collectives {
+ public:
+  explicit CallersCollectives(nb::object all_reduce) : all_reduce_(std::move(all_reduce)) {}
+  void sum(std::span<std::uint64_t> words) override {
+    std::vector<std::int64_t> signed_words(words.size());  // the same sum modulo 2^64
+    std::transform(words.begin(), words.end(), signed_words.begin(),
+                   [](auto w) { return static_cast<std::int64_t>(w); });
+    reduce(signed_words, "sum");
+    std::transform(signed_words.begin(), signed_words.end(), words.begin(),
+                   [](auto w) { return static_cast<std::uint64_t>(w); });
+  }
+  void largest(std::span<std::int32_t> numbers) override {
+    std::vector<std::int32_t> copy(numbers.begin(), numbers.end());
+    reduce(copy, "max");
+    std::copy(copy.begin(), copy.end(), numbers.begin());
+  }
+
+ private:
+  template <class Number>
+  void reduce(std::vector<Number>& numbers, const char* op) const {
+    if (numbers.empty()) return;
+    const nb::object array = array_of(numbers);
+    all_reduce_(array, op);
+    const auto reduced = nb::cast<nb::ndarray<const Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(array);
+    std::copy_n(reduced.data(), numbers.size(), numbers.begin());
+  }
+
+  nb::object all_reduce_;
+};
+
+// The rows lie in parts: part_0, part_1, ... are rows [B, size], `target` has their shape as a whole and is not read.
+// With all_reduce, part_0 is that of the device `rank` alone.
+nb::object sample_shards(const nb::dict& values) {
+  Arguments arguments(values);
+  const Requests batch = requests_of(arguments);
+  const Sampler sampler = sampler_of(arguments);
+  const auto sizes = arguments.vector<std::int64_t>("sizes");
+  std::vector<TokenRange> ranges;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || size > kVocabularyLimit)
+      throw usage_error("sizes", "holds " + std::to_string(size) + "; expected numbers of tokens, up to " +
+                                     std::to_string(kVocabularyLimit));
+    const Token begin = ranges.empty() ? 0 : ranges.back().end;
+    ranges.push_back({begin, begin + static_cast<Token>(size)});
+  }
+  const bool is_one = arguments.has("all_reduce");
+  const auto rank = static_cast<std::size_t>(arguments.integer("rank", 0));
+  CallersCollectives collectives(is_one ? values["all_reduce"] : nb::none());
+  const Devices devices = is_one ? Devices(ranges, collectives, rank) : Devices(ranges);
+  std::vector<RowMatrix> parts(devices.count());
+  for (std::size_t d = devices.begin_here(); d < devices.end_here(); ++d) {
+    if (sizes[d] == 0) continue;
+    const std::string name = "part_" + std::to_string(is_one ? 0 : d);
+    parts[d] = arguments.rows(name.c_str());
+    if (parts[d].vocab_size != sizes[d] || parts[d].rows != static_cast<std::int64_t>(batch.requests.size()))
+      throw usage_error(name, "has shape [" + std::to_string(parts[d].rows) + ", " +
+                                  std::to_string(parts[d].vocab_size) + "]; expected [" +
+                                  std::to_string(batch.requests.size()) + ", " + std::to_string(sizes[d]) + "]");
+  }
+  std::vector<Token> tokens;
+  ShardedRow row(devices);
+  for (std::size_t b = 0; b < batch.requests.size(); ++b) {
+    const VerifyRequest& request = batch.requests[b];
+    validate(request, Verifier::naive, static_cast<std::int64_t>(b));
+    const History history(request.prompt_tokens, request.output_tokens, devices.vocab_size());
+    RowInput input{{}, std::nullopt, request.parameters, request.constraints, &history, {static_cast<std::int64_t>(b)}};
+    input.constraints.allowed_mask = request.allowed_masks;
+    std::vector<RowView> logits(devices.count());
+    for (std::size_t d = devices.begin_here(); d < devices.end_here(); ++d)
+      if (sizes[d] > 0) logits[d] = parts[d].row(static_cast<std::int64_t>(b));
+    PhiloxSource source;
+    AddressedChance<PhiloxSource> chance(source, request.seed, request.step, sampler);
+    try {
+      row.run(input, logits);
+      tokens.push_back(chance.draw(ShardedMasses(row), 0, Purpose::target_sample));
+    } catch (const RowError& error) {
+      throw error_in_request(request, static_cast<std::int64_t>(b), error);
+    }
   }
   return array_of(std::move(tokens));
 }
@@ -166,6 +250,7 @@ nb::list verifier_table() {
 void bind_sampling(nb::module_& module) {
   module.def("process_rows", &process_rows, nb::arg("arguments"));
   module.def("sample", &sample, nb::arg("arguments"));
+  module.def("sample_shards", &sample_shards, nb::arg("arguments"));
   module.def("verify", &verify, nb::arg("arguments"));
   module.def("sampler_parameters", &sampler_parameters);
   module.def("verifiers", &verifier_table);
