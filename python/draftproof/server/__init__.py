@@ -16,16 +16,19 @@ __all__ = ["Line", "ServerAudit", "audit_server"]
 
 def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, time_s: float = 60.0,
                  tokens: int = 20000, length: int = 48, connections: int = 4, key_env: str | None = None,
-                 save: str | None = None, progress: bool = False) -> ServerAudit:
+                 save: str | None = None, reference: str | None = None, progress: bool = False) -> ServerAudit:
     """Audits a server of language models, or a file that `save` wrote.
 
     url: http://HOST:PORT, or the path of a saved run. only: questions of QUESTIONS. time_s: seconds for requests.
     tokens: tokens drawn at most. length: tokens a text. key_env: environment variable of the key, never saved.
+    reference: URL of a server whose texts at temperature 0 are compared.
     Raises Error if the server is not reached, serves no language model or gives no logprobs.
     """
     if "://" not in url and Path(url).is_file():
-        origin, adapter, records = load(Path(url).read_text().splitlines(), url)
-        return Judge(origin, adapter, [record for record in records if record.question in (*only, "probe")]).run()
+        origin, adapter, records, other = load(Path(url).read_text().splitlines(), url)
+        kept = {*only, "probe", *(("reference",) if "greedy" in only else ()),
+                *(("draws", "scores") if "speculation" in only else ())}
+        return Judge(origin, adapter, [record for record in records if record.question in kept], other).run()
     unknown = sorted(set(only) - set(QUESTIONS))
     if unknown:
         raise Error(f"the question '{unknown[0]}' is unknown; expected {', '.join(QUESTIONS)}")
@@ -43,17 +46,22 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
     wire = Wire(url, key_env, seconds_max=time_s, connections=connections)
     adapter = sniff(wire, model)
     say(f"{adapter.engine} {adapter.version}".strip())
-    failure = None
+    failure, other, compared = None, None, None
+    if reference:
+        line = Wire(reference, key_env, seconds_max=time_s, connections=connections)
+        other = Collector(line, sniff(line), (), tokens, length, say)
+        compared = (line.origin, other.adapter)
     try:
-        Collector(wire, adapter, tuple(only), tokens, length, say).run()
+        Collector(wire, adapter, tuple(only), tokens, length, say, other).run()
     except Error as wrong:
         if len(wire.records) < 2:
             raise
         failure = str(wrong)
     if save:
         head = {"draftproof_server": wire.origin, "adapter": asdict(adapter)}
+        head |= {"reference": [compared[0], asdict(compared[1])]} if compared else {}
         Path(save).write_text("\n".join([json.dumps(head), *(record.line() for record in wire.records)]) + "\n")
-    audit = Judge(wire.origin, adapter, list(wire.records)).run()
+    audit = Judge(wire.origin, adapter, list(wire.records), compared).run()
     if failure:
         audit.lines.append(Line("server", "failure", failure))
         audit.verdict, audit.sentence = "failure", f"failure: the run ended early: {failure}"

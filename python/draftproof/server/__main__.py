@@ -13,6 +13,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m draftproof.server", description="Audits a running server from outside.")
     parser.add_argument("url", help="http://HOST:PORT, or a file that --save wrote")
     parser.add_argument("--model", help="the server's name of a model (default: its first)")
+    parser.add_argument("--reference", metavar="URL", help="a server whose texts at temperature 0 are compared")
     parser.add_argument("--only", default=",".join(QUESTIONS), help="questions, by commas (default: %(default)s)")
     parser.add_argument("--time", type=float, default=60.0, help="seconds for requests (default: 60)")
     parser.add_argument("--tokens", type=int, default=20000, help="tokens drawn at most (default: 20000)")
@@ -25,7 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         audit = audit_server(given.url, model=given.model, only=tuple(given.only.split(",")), time_s=given.time,
                              tokens=given.tokens, length=given.length, connections=given.connections,
-                             key_env=given.key_env, save=given.save, progress=True)
+                             key_env=given.key_env, save=given.save, reference=given.reference,
+                             progress=True)
     except (Error, OSError) as wrong:
         print(f"draftproof: {wrong}", file=sys.stderr)
         return 2

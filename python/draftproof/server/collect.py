@@ -3,6 +3,7 @@
 import re
 import time
 
+from . import speculation
 from .adapters import NEUTRAL, Adapter
 from .wire import Error, Record, Wire
 
@@ -26,9 +27,11 @@ CASES = {
 
 
 class Collector:
-    """Sends the requests of the questions in `only`, and says on `say` how far it is."""
+    """Sends the requests of the questions in `only`, and says on `say` how far it is. reference: of another server."""
 
-    def __init__(self, wire: Wire, adapter: Adapter, only: tuple[str, ...], tokens_max: int, length: int, say) -> None:
+    def __init__(self, wire: Wire, adapter: Adapter, only: tuple[str, ...], tokens_max: int, length: int, say,
+                 reference: "Collector | None" = None) -> None:
+        self.reference, self.gives_ids = reference, False
         self.wire, self.adapter, self.only, self.say = wire, adapter, only, say
         self.tokens_max, self.length, self.dropped, self.order = tokens_max, length, frozenset(), 0
 
@@ -44,19 +47,24 @@ class Collector:
 
     def run(self) -> None:
         """Asks all questions. Ctrl-C ends the asking, not the judgement."""
+        from . import greedy  # it takes its prompts from here
         try:
             self.probe()
-            before = self.drafts()
-            for question, ask in (("seeds", self.seeds), ("greedy", self.greedy), ("parameters", self.parameters),
-                                  ("draws", self.draws)):
-                if question in self.only or (question == "draws" and "speculation" in self.only):
-                    if self.wire.left_s() <= 0:
-                        break
-                    self.say(f"{question}: {self.wire.left_s():.0f} s left")
-                    ask()
+            if self.reference:
+                self.reference.probe()
+            before = speculation.accepted(self) if "speculation" in self.only else None
+            asks = [(ask, share) for question, ask, share in (
+                ("seeds", self.seeds, 0.2), ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
+                ("parameters", self.parameters, 0.4), ("speculation", lambda: speculation.ask(self), 0.4),
+                ("draws", self.draws, 1.0)) if question in self.only or question == "draws" and "speculation" in self.only]
+            for ask, share in asks:
+                self.wire.share(1.0 if ask is asks[-1][0] else share)
+                if self.wire.left_s() <= 0:
+                    break
+                self.say(f"{len(self.wire.records)} requests so far, {self.wire.left_s():.0f} s for the next question")
+                ask()
             if "speculation" in self.only:
-                record = Record("speculation", "metrics", {}, "/metrics", {}, 200, [before, self.drafts()])
-                self.wire.records.append(record)
+                speculation.counted(self, "metrics", before)
         except KeyboardInterrupt:
             self.wire.stopped = True
             self.say("interrupted: what there is is judged")
@@ -78,22 +86,14 @@ class Collector:
                 raise Error(f"the server answers {record.status}: {text[:200]}")
         else:
             raise Error(f"the server refuses every request: {str(record.answer)[:200]}")
-        steps = self.adapter.read(record.answer).steps
+        text = self.adapter.read(record.answer)
+        steps, self.gives_ids = text.steps, bool(text.ids)
         if not any(step.top for step in steps):
             raise Error(f"{self.adapter.engine} returns no lists of logprobs; this audit needs them")
         longest = max(len(step.top) for step in steps)
         if longest < 3:
             raise Error(f"lists of logprobs hold {longest} tokens; this audit needs 3 or more")
         self.adapter.logprobs = min(self.adapter.logprobs, longest)
-
-    def drafts(self) -> dict | None:
-        """Returns counters of speculation at /metrics, None where there are none."""
-        try:
-            text = self.wire.get("/metrics") if "speculation" in self.only else None
-        except Error:
-            return None
-        found = re.findall(r"^(\S*spec\w*(?:draft|accept)\w*)(?:\{[^}]*\})? ([0-9.e+]+)$", str(text or ""), re.M)
-        return {name: float(value) for name, value in found} or None
 
     def seeds(self) -> None:
         """Same seeds twice, 128 neighbouring seeds, no seed."""
@@ -105,12 +105,6 @@ class Collector:
         ask([self.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
              for number in range(128)])
         ask([self.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
-
-    def greedy(self) -> None:
-        """Temperature 0, twice: alone and beside others."""
-        for turn in ("first", "again"):
-            self.wire.post_all([self.record("greedy", turn, prompt, seed=number, temperature=0.0)
-                                for number, prompt in enumerate(PROMPTS)])
 
     def parameters(self) -> None:
         """A stop string from a known text, the count of tokens, one token."""

@@ -4,17 +4,16 @@ import json
 from dataclasses import dataclass, field, replace
 
 from .._core import Error
-from . import draws
+from . import draws, greedy, speculation
 from .adapters import Adapter, Text
 from .visible import READINGS, Reading
 from .wire import Record, curl
 
-GREEDY_SLACK = 0.01  # logits: noise between a list and the choice of its best
-
 
 @dataclass
 class Line:
-    """One question's verdict: ok, failure, or inconclusive; `curl` repeats a failure's request."""
+    """One question's verdict: ok, biased, failure, inconclusive, or none where there is nothing to judge; `curl` repeats
+    a failure's request."""
 
     question: str
     verdict: str
@@ -49,27 +48,32 @@ class ServerAudit:
 
 
 class Judge:
-    """Judges the records of one run."""
+    """Judges the records of one run. reference: URL and adapter of the server that was compared with."""
 
-    def __init__(self, url: str, adapter: Adapter, records: list[Record]) -> None:
-        self.url, self.adapter = url, adapter
+    def __init__(self, url: str, adapter: Adapter, records: list[Record],
+                 reference: tuple[str, Adapter] | None = None) -> None:
+        self.url, self.adapter, self.reference = url, adapter, reference
         self.records = sorted(records, key=lambda record: record.order)
         self.audit = ServerAudit(url, f"{adapter.engine} {adapter.version}".strip())
         self.texts: dict[int, Text] = {}
         for number, record in enumerate(self.records):
-            if record.path == adapter.path and record.status == 200:
-                self.texts[number] = adapter.read(record.answer)
+            reader = reference[1] if reference and record.question == "reference" else adapter
+            if record.path == reader.path and record.status == 200:
+                self.texts[number] = reader.read(record.answer)
+        speculation.fill(self.records, self.texts)
 
     def of(self, question: str, case: str) -> list[tuple[int, Text]]:
         return [(number, self.texts[number]) for number, record in enumerate(self.records)
                 if record.question == question and record.case == case and number in self.texts]
 
     def add(self, question: str, verdict: str, words: str, at: int | None = None) -> None:
-        repeat = curl(self.url, self.records[at]) if at is not None and verdict != "ok" else ""
+        url = self.reference[0] if at is not None and self.records[at].question == "reference" else self.url
+        repeat = curl(url, self.records[at]) if at is not None and verdict not in ("ok", "none") else ""
         self.audit.lines.append(Line(question, verdict, words, repeat))
 
     def run(self) -> ServerAudit:
-        for ask in (self.answers, self.draws, self.seeds, self.greedy, self.counts, self.speculation):
+        for ask in (self.answers, self.draws, self.seeds, lambda: greedy.judge(self), self.counts,
+                    lambda: speculation.judge(self)):
             ask()
         audit = self.audit
         verdicts = {line.verdict for line in audit.lines}
@@ -95,10 +99,16 @@ class Judge:
         for name in next((record.settings["dropped"] for record in reversed(self.records)
                           if "dropped" in record.settings), []):
             self.add(name, "ok", "refused by the server; not sent")
-        steps = [(number, step) for number, text in self.texts.items() for step in text.steps]
-        empty = [number for number, step in steps if not step.top]
+        steps = [(number, step) for number, text in self.texts.items() for step in text.steps
+                 if self.records[number].settings.get("logprobs", 0) is not None]
+        empty = [(number, step) for number, step in steps if not step.top]
         if empty:
-            self.add("logprobs", "failure", f"{len(empty)} of {len(steps)} tokens have no list of logprobs", empty[0])
+            drafted = sum(self.texts[number].accepted > 0 for number in {number for number, _ in empty})
+            zero = sum(step.logprob == 0.0 for _, step in empty)
+            self.add("logprobs", "failure", f"{len(empty)} of {len(steps)} tokens have no list of logprobs"
+                     + (f"; {zero} of them state the logprob 0.0" if zero else "")
+                     + (f"; drafts were accepted in {drafted} of their {len({number for number, _ in empty})} answers"
+                        if drafted else ""), empty[0][0])
 
     def draws(self) -> None:
         """Draws under each reading. A reading is refuted at level 1e-6 over its tests; a server if all are."""
@@ -211,35 +221,6 @@ class Judge:
                      "another" if bad else f"{len(drawn)} texts differ" if not alike else "texts too short to tell",
                      numbers[0][0])
 
-    def greedy(self) -> None:
-        first, again = self.of("greedy", "first"), self.of("greedy", "again")
-        below = [(number, place, step) for number, text in first + again for place, step in enumerate(text.steps)
-                 if step.top and step.logprob < step.top[0][1] - GREEDY_SLACK and step.token != step.top[0][0]]
-        count = sum(len(text.steps) for _, text in first + again)
-        if below:
-            number, place, step = below[0]
-            self.add("temperature 0", "failure", f"{len(below)} of {count} tokens are below the best of their list "
-                     f"(position {place}: {step.token!r} at {step.logprob:.4g}, best {step.top[0][0]!r} at "
-                     f"{step.top[0][1]:.4g})", number)
-        elif count:
-            self.add("temperature 0", "ok", f"best of its list at all {count} tokens")
-        differ, noise, exact = [], 0.0, 0
-        for (number, a), (_, b) in zip(first, again):
-            for place, (one, two) in enumerate(zip(a.steps, b.steps)):
-                noise = max([noise, *(abs(x[1] - y[1]) for x, y in zip(one.top, two.top))])
-                if one.token != two.token:
-                    exact += one.top == two.top
-                    differ.append((number, place, abs(one.logprob - two.logprob)))
-                    break
-        if differ:
-            number, place, need = differ[0]
-            bad = exact > 0 or max(need for *_, need in differ) > 4 * noise
-            self.add("temperature 0 twice", "failure" if bad else "ok", f"{len(differ)} of {len(first)} texts differ "
-                     f"(first at position {place}, margin {need:.2g}, noise of lists {noise:.2g}): "
-                     + ("not float noise" if bad else "float noise"), number)
-        elif first and again:
-            self.add("temperature 0 twice", "ok", f"the same texts; noise of lists {noise:.2g}")
-
     def unfinished(self, text: Text) -> bool:
         """Returns whether tokens may be missing: llama.cpp leaves those of unfinished characters out of its list."""
         missing = (text.counted or 0) - len(text.steps)
@@ -275,22 +256,13 @@ class Judge:
             else:
                 self.add("stop", "failure", f"the text does not end at the stop string {stop!r}", number)
 
-    def speculation(self) -> None:
-        for record in self.records:
-            if record.question == "speculation":
-                before, after = record.answer
-                grown = {name: value - (before or {}).get(name, 0.0) for name, value in (after or {}).items()}
-                accepted = sum(value for name, value in grown.items() if "accept" in name and "per_pos" not in name)
-                self.add("speculation", "ok", f"seen at work: {accepted:.0f} drafts accepted" if accepted
-                         else "not seen at work" if after else "not visible: /metrics has no counters of it")
-
 
 def _tokens(text: Text) -> list:
     return [step.token for step in text.steps]
 
 
-def load(lines: list[str], name: str) -> tuple[str, Adapter, list[Record]]:
-    """Returns what --save wrote. Raises Error naming the line that cannot be read."""
+def load(lines: list[str], name: str) -> tuple[str, Adapter, list[Record], tuple[str, Adapter] | None]:
+    """Returns what --save wrote: URL, adapter, records, the reference's URL and adapter. Raises Error naming the line that cannot be read."""
     rows = []
     for number, line in enumerate(lines, 1):
         try:
@@ -300,6 +272,8 @@ def load(lines: list[str], name: str) -> tuple[str, Adapter, list[Record]]:
     if not rows or not isinstance(rows[0], dict) or "draftproof_server" not in rows[0]:
         raise Error(f"{name}, line 1: no head; expected a file that --save wrote")
     try:
-        return rows[0]["draftproof_server"], Adapter(**rows[0]["adapter"]), [Record(**row) for row in rows[1:]]
+        other = rows[0].get("reference")
+        return (rows[0]["draftproof_server"], Adapter(**rows[0]["adapter"]), [Record(**row) for row in rows[1:]],
+                (other[0], Adapter(**other[1])) if other else None)
     except (TypeError, KeyError) as wrong:
         raise Error(f"{name}: {wrong}; expected a file that --save wrote") from None

@@ -57,14 +57,23 @@ class Wire:
         self.origin = f"{parts.scheme}://{parts.netloc}{self.prefix}"
         if self.key_env and not os.environ.get(self.key_env):
             raise Error(f"the environment variable {self.key_env} is empty; --key-env names the variable of the key")
-        self.started, self.sent = time.monotonic(), 0
+        self.started, self.sent, self.until_s = time.monotonic(), 0, float("inf")
         self.kept, self.lock, self.stopped = threading.local(), threading.Lock(), False
 
     def left_s(self) -> float:
-        return 0.0 if self.stopped else self.seconds_max - (time.monotonic() - self.started)
+        """Returns the seconds that are left, of the whole or of a part's share."""
+        return 0.0 if self.stopped else min(self.seconds_max, self.until_s) - (time.monotonic() - self.started)
+
+    def share(self, part: float) -> None:
+        """Gives what follows this part of the time that is left of the whole."""
+        passed = time.monotonic() - self.started
+        self.until_s = passed + part * max(0.0, self.seconds_max - passed)
+
+    def _wait_s(self) -> float:
+        return max(1.0, min(self.timeout_s, self.seconds_max - (time.monotonic() - self.started) + 5.0))
 
     def _connect(self) -> http.client.HTTPConnection:
-        timeout_s = max(1.0, min(self.timeout_s, self.left_s() + 5.0))
+        timeout_s = self._wait_s()
         if self.secure:
             return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s,
                                                context=ssl.create_default_context())
@@ -85,6 +94,8 @@ class Wire:
             try:
                 if fresh:
                     self.kept.line = self._connect()
+                elif self.kept.line.sock:
+                    self.kept.line.sock.settimeout(self._wait_s())
                 self.kept.line.request(method, self.prefix + path, text, headers)
                 answer = self.kept.line.getresponse()
                 data = answer.read(ANSWER_MAX_BYTES)

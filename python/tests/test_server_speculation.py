@@ -1,0 +1,171 @@
+"""An audit judges draws with drafts, tells float noise at temperature 0 from bugs, and fails nightly jobs by a fixture.
+
+The server here answers as llama.cpp does: ids without lists where asked for, no lists under drafts, /metrics."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy
+import pytest
+
+import draftproof
+from draftproof.server import greedy
+from draftproof.server.adapters import Step
+
+SIZE = 64
+TABLE = numpy.random.default_rng(3).normal(0.0, 1.5, (SIZE, SIZE))
+TABLE -= numpy.log(numpy.exp(TABLE).sum(1, keepdims=True))
+pytest_plugins = ["pytester"]
+
+
+class Drafting(ThreadingHTTPServer):
+    """A table model; every third step holds a draft. how: a fault or peculiarity. noise: of its logits, in standard
+    deviations; weights: how far its table is from the others'."""
+
+    daemon_threads = True
+
+    def __init__(self, how: str = "", noise: float = 0.0, weights: float = 0.0) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.how, self.noise, self.url = how, noise, f"http://127.0.0.1:{self.server_address[1]}"
+        self.rng, self.accepted = numpy.random.default_rng(5), 0
+        self.table = TABLE + weights * numpy.random.default_rng(8).normal(size=TABLE.shape)
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    def row(self, state: int) -> numpy.ndarray:
+        row = self.table[state] + self.noise * self.rng.normal(size=SIZE)
+        return row - numpy.log(numpy.exp(row).sum())
+
+    def draw(self, row: numpy.ndarray, body: dict, rng: numpy.random.Generator, drafted: bool) -> int:
+        t, k, m, p = body["temperature"], body["top_k"] or SIZE, body["min_p"], body["top_p"]
+        if t == 0:
+            return int(numpy.argsort(-row)[int(self.how == "greedy off under drafts" and drafted)])
+        if self.how == "temperature lost under drafts" and drafted and "n_probs" not in body:
+            t, k, m, p = 1.0, SIZE, 0.0, 1.0
+        weight = numpy.exp((row - row.max()) / t)
+        weight = weight * (weight >= numpy.sort(weight)[-k]) * (weight >= m)
+        best = numpy.argsort(-weight)
+        weight[best[numpy.cumsum(weight[best]) - weight[best] >= p * weight.sum()]] = 0.0
+        return int(rng.choice(SIZE, p=weight / weight.sum()))
+
+    def complete(self, body: dict) -> dict:
+        rng = numpy.random.default_rng(body["seed"] if "seed" in body else self.rng.integers(2 ** 40))
+        prompt = body["prompt"] if isinstance(body["prompt"], list) else ids_of(body["prompt"])
+        state, out, places = prompt[-1], [], []
+        while len(out) < body["n_predict"]:
+            drafted = "no drafts" not in self.how and len(out) % 3 == 2
+            row = self.row(state)
+            state = self.draw(row, body, rng, drafted)
+            self.accepted += drafted
+            out.append(state)
+            best = [{"id": int(x), "token": f" w{x}", "logprob": float(row[x])} for x in numpy.argsort(-row)[:40]]
+            places.append({"id": state, "token": f" w{state}", "logprob": 0.0, "top_logprobs": []} if drafted else
+                          {"id": state, "token": f" w{state}", "logprob": float(row[state]), "top_logprobs": best})
+        answer = {"content": "".join(f" w{token}" for token in out), "tokens": out, "stop_type": "limit",
+                  "tokens_predicted": len(out), "timings": {"draft_n_accepted": len(out) // 3 * ("no" not in self.how)}}
+        return {**answer, "completion_probabilities": places} if "n_probs" in body else answer
+
+
+def ids_of(text: str) -> list[int]:
+    return [byte % SIZE for byte in text.encode()]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def say(self, status: int, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_GET(self) -> None:
+        server = self.server
+        if self.path == "/props":
+            self.say(200, json.dumps({"default_generation_settings": {}, "build_info": "b1"}))
+        elif self.path == "/metrics" and server.how != "no drafts, no metrics":
+            self.say(200, f"llamacpp:spec_decode_num_accepted_tokens_total {server.accepted}\n")
+        else:
+            self.say(404, "{}")
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.say(200, json.dumps({"tokens": ids_of(body["content"])} if self.path == "/tokenize"
+                                 else self.server.complete(body)))
+
+
+@pytest.fixture
+def serve():
+    running = []
+
+    def start(*how: object) -> Drafting:
+        running.append(Drafting(*how))
+        return running[-1]
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def lines(found: draftproof.ServerAudit) -> dict[str, object]:
+    return {line.question: line for line in found.lines}
+
+
+def test_draws_with_drafts_are_scored_afterwards_and_judged(serve):
+    found = draftproof.audit_server(serve().url, only=("speculation",), tokens=1500, connections=2)
+    said = lines(found)
+    assert said["speculation"].verdict == "ok" and "scored afterwards" in said["speculation"].words
+    assert said["draws, min_p without logprobs"].verdict == "ok" and found.tokens > 700
+    assert "of them state the logprob 0.0" in said["logprobs"].words and found.verdict == "failure"
+    assert "drafts were accepted in" in said["logprobs"].words
+
+
+def test_a_fault_under_drafts_alone_is_found_without_logprobs(serve):
+    found = draftproof.audit_server(serve("temperature lost under drafts").url, only=("speculation",), tokens=1500,
+                                    connections=2)
+    assert found.verdict == "biased", str(found)
+    accused = [line.question for line in found.lines if line.verdict == "biased"]
+    assert accused and all(question.endswith("without logprobs") for question in accused)
+
+
+@pytest.mark.parametrize("how,words", [("no drafts", "not seen at work"),
+                                       ("no drafts, no metrics", "not seen at work")])
+def test_speculation_that_is_not_seen_at_work_is_inconclusive_where_it_was_asked_for(serve, how, words):
+    found = draftproof.audit_server(serve(how).url, only=("speculation",), tokens=700, connections=2)
+    assert (found.verdict, found.exit_code) == ("inconclusive", 4) and words in found.sentence
+    every = draftproof.audit_server(serve(how).url, only=("draws", "speculation"), tokens=700, connections=2)
+    assert every.verdict == "consistent" and lines(every)["speculation"].verdict == "none"
+
+
+@pytest.mark.parametrize("how,noise,weights,verdict,words", [
+    ("no drafts", 0.0, 0.0, "ok", "same"), ("", 0.0, 0.0, "ok", "same"),
+    ("no drafts", 0.0, 0.05, "failure", "other weights or arithmetic"),
+    ("greedy off under drafts", 0.0, 0.0, "failure", "not noise")])
+def test_a_reference_tells_the_same_from_other_weights_and_bugs(serve, tmp_path, how, noise, weights, verdict, words):
+    plain, saved = serve("no drafts"), tmp_path / "run.jsonl"
+    found = draftproof.audit_server(serve(how, noise, weights).url, reference=plain.url, only=("greedy",),
+                                    connections=2, save=str(saved))
+    line = lines(found)["reference"]
+    assert (line.verdict, line.words.partition(":")[0]) == (verdict, words), str(found)
+    if words == "not noise":
+        assert "position 2" in line.words and line.curl.startswith("curl -s http://127.0.0.1:")
+    assert draftproof.audit_server(str(saved), only=("greedy",)).json() == found.json()
+
+
+def test_noise_at_a_near_tie_is_float_noise_and_at_a_wide_margin_is_not():
+    def run(*first: float) -> list[Step]:
+        rows = [[(1, first[0]), (2, first[1])], [(1, -0.2), (2, -2.0)]]
+        return [Step(max(row, key=lambda pair: pair[1])[0], max(row)[1], sorted(row, key=lambda pair: -pair[1]))
+                for row in rows]
+    one, near = [((0, run(-0.7, -0.7004)), (1, run(-0.7004, -0.7)))], greedy.Compared()
+    near = greedy.compare(one)
+    assert near.differences[0][:2] == (0, 0) and near.differences[0][2] == pytest.approx(0.0008)
+    assert greedy.verdict(near, 0.0004) == "float noise"  # need 0.0008, control 0.0004
+    assert greedy.verdict(near, 0.0001) == "not noise"
+    assert greedy.verdict(greedy.compare([((0, run(-0.1, -3.0)), (1, run(-0.1, -3.0)))]), 0.0) == "same"
+    far = greedy.compare([((0, run(-0.1, -3.0)), (1, run(-0.5, -3.0)))])
+    assert greedy.verdict(far, 0.001) == "other weights or arithmetic"  # same texts, margins 0.4 apart
