@@ -10,7 +10,7 @@
 //                                       (unconditional). The demo's acceptance.csv is such a table
 //
 // or as a table of Markdown, where a row may also be a prompt, or a K: rounds (or cycles) and accepted as "538/660", a
-// rate with K (accepted of drafted tokens, all drafts having K), "pos accept" with the rates of all positions in a cell.
+// rate with K (accepted of drafted tokens, all drafts having K), "pos accept" with all positions' rates in a cell.
 //
 // Columns are separated by commas, semicolons or tabs, and known by more than one name (pos, conditional_rate,
 // survival, ...; a column rate with a column kind beside it). Positions count from 0 or 1, whichever comes first.

@@ -1,8 +1,8 @@
 // Lines in which engines and benchmarks say what a request, or a run, drafted and accepted:
 //
 //   [AL] AVERAGE: 1.86
-//       trtllm-bench's report, the mean length of its requests; [AR] AVERAGE in versions that print no [DAR]. "Number of
-//       requests" weighs runs, [DT] and [ADT] AVERAGE are the drafted and accepted tokens of a request
+//       trtllm-bench's report, the mean length of its requests; [AR] AVERAGE in versions that print no [DAR]. "Number
+//       of requests" weighs runs, [DT] and [ADT] AVERAGE are the drafted and accepted tokens of a request
 //   MTP[1] finish=stop tokens=335 cycles=127 tok/cycle=2.64 accept=207/257 (80.5%) depth[d1=111/124,d2=77/107,d3=19/26]
 //     d0=3 emits[init=2,draft=207,bonus=76,verify=50]
 //       oMLX: accepted of drafted tokens, by position where depth is printed, and the cycles without a draft, d0

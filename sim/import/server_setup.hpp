@@ -10,8 +10,8 @@
 //           speculative_eagle_topk=1, speculative_num_draft_tokens=4, ...)"; from 0.5.20 on a dictionary,
 //           "server_args={'model_path': '...', ...}"; and, of weights that a checkpoint itself says to be quantised,
 //           "Load weight end. ..., type=..., quant=fp8, ..."
-//   TensorRT-LLM: the report of trtllm-bench, "Model:", "TensorRT LLM Version:", "Quantization:", "TP Size:", ..., a line
-//           each
+//   TensorRT-LLM: the report of trtllm-bench, a line each of "Model:", "TensorRT LLM Version:", "Quantization:",
+//           "TP Size:", ...
 //
 // The last start holds: a log may be of several.
 #pragma once

@@ -220,6 +220,29 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   CHECK(run_draftproof({"predict", "--gpu", "H100"}).err.find("--model: is missing") != std::string::npos);
 }
 
+TEST_CASE("a benchmark alone says its model and load, and GPUs that do not hold the model are said to be the log's") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/run.json";
+  write_whole_file(file, R"({"model_id": "meta-llama/Llama-3.1-8B-Instruct", "max_concurrency": 16,
+      "spec_decode_acceptance_length": 2.8, "spec_decode_num_drafts": 50, "spec_decode_draft_tokens": 150,
+      "spec_decode_accepted_tokens": 90, "spec_decode_per_position_acceptance_rates": [0.9, 0.6, 0.3]})");
+  const ordered_json document = json_of({"predict", file, "--gpu", "H100", "--drafter", "EAGLE-3"});
+  CHECK(document.at("model") == "Llama-3.1-8B");
+  REQUIRE(document.at("best").size() == 1);
+  CHECK(document.at("best")[0].at("batch") == 16);
+  CHECK(document.at("calibration").empty());
+  const std::string log = folder.path() + "/server.log";
+  write_whole_file(
+      log,
+      "INFO Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.3-70B-Instruct', "
+      "speculative_config=SpeculativeConfig(method='eagle3', model='a/b', num_spec_tokens=5), "
+      "dtype=torch.bfloat16, tensor_parallel_size=1, quantization=None, kv_cache_dtype=auto\n" +
+          kLog);
+  check_refused({"predict", log, "--gpu", "H100"},
+                {"--tp: is said by the log to be 1; expected at least 2, since the 16-bit weights of"});
+  check_refused({"predict", log, "--gpu", "H100", "--tp", "1"}, {"--tp: is 1; expected at least 2"});
+}
+
 TEST_CASE("the engine is that of the file's format where no line says how the server was started") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/file";

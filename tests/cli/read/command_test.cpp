@@ -51,11 +51,16 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
              "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"0\"} 80\n"
              "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 40\n")
             .ends_with("used: acceptance 2.20 over 100 steps, rates of 2 positions\n"));
+  CHECK(
+      read("llama.prom",
+           "llamacpp:tokens_predicted_total 794\nllamacpp:n_draft_total 834\nllamacpp:n_draft_accepted_total 516\n") ==
+      " is a Prometheus text (llama.cpp): K of at least 3; used: acceptance of at least 2.86\n");
   CHECK_THAT(read("config.json",
                   R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 32,
              "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
              "intermediate_size": 14336, "torch_dtype": "bfloat16"})"),
-             Catch::Contains(" is a model's config.json: ") && Catch::Contains("8.03 B parameters") &&
+             Catch::Contains(" is a model's config.json: ") &&
+                 Catch::Contains(", 16-bit weights; used: 8.03 B parameters") &&
                  Catch::Contains("32 layers of a mixer and a feed-forward"));
   CHECK_THAT(read("config.txt", R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
              "num_attention_heads": 4, "intermediate_size": 128})"),
@@ -131,6 +136,18 @@ TEST_CASE("read says of an unknown file what it is likest to, and gives the same
   CHECK(document.at("read").at("format") == "grammar (GBNF)");
   CHECK(document.at("read").at("is") == nlohmann::json{"1 rule"});
   CHECK(document.at("read").at("text") == path + " is a grammar (GBNF): 1 rule");
+}
+
+TEST_CASE("read takes a trace from standard input") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("trace.csv");
+  write_whole_file(trace, "arrival_s,prompt_len,output_len\n0,100,10\n2,300,30\n3,300,0\n");
+  CHECK(run_command({"sh", "-c", "exec \"$0\" read - < \"$1\"", DRAFTPROOF_PROGRAM, trace}).out ==
+        "standard input is a trace of requests: 2 requests; used: arrivals over 2 s (in s), prompts of 200 tokens on "
+        "average, outputs of 20; not used: 1 request without output\n");
+  write_whole_file(trace, "arrival_s,prompt_len,output_len\n0,none,10\n");
+  CHECK(run_command({"sh", "-c", "exec \"$0\" read - < \"$1\"", DRAFTPROOF_PROGRAM, trace})
+            .err.find("standard input:2: the prompt length is 'none'") != std::string::npos);
 }
 
 }  // namespace draftproof
