@@ -11,7 +11,7 @@
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "cli/audit/drafts.hpp"
-#include "cli/audit/planted.hpp"
+#include "cli/audit/module_audits.hpp"
 #include "cli/audit/report.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
@@ -199,9 +199,11 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
 void add_audit(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AuditArguments>();
   AuditOptions& audit = arguments->options;
-  options.text("file", arguments->path,
-               "Samples: safetensors, or counts as CSV (docs/audit.md); with --drafter a recorded run (docs/heads.md)",
-               "FILE");
+  options.text(
+      "file", arguments->path,
+      "Samples: safetensors, or counts as CSV (docs/audit.md); with --drafter a recorded run (docs/heads.md). Or "
+      "the address of a server, http://HOST:PORT, or what its audit saved",
+      "FILE");
   options.file("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
   options.file("--outputs", arguments->outputs_path,
                "Another safetensors file with output_tokens [B, K + 1] of a trace, and maybe more of a result");
@@ -258,11 +260,15 @@ void add_audit(Options& options, ProgramContext& context) {
   options.used_only({"--table", "--seed"}, "with --profile", [=] { return !audits_planted(); });
   options.json(arguments->json);
   options.footer(
+      "draftproof audit http://HOST:PORT audits a running server, and draftproof audit RUN.jsonl what --save kept of "
+      "that, by the Python module; options of its own: draftproof audit http:// --help.");
+  options.footer(
       "Exit code 0: consistent; 1: biased, or drafts that are different; 2: usage or input error; 4: inconclusive, too "
       "few samples.");
   options.examples({"samples.safetensors", "counts.csv --probs probabilities.csv",
-                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000",
+                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000", "http://127.0.0.1:8000",
                     "--self-test --profile quick --kind filter"});
+  options.on_other_arguments(audits_server, [&context](const auto& given) { answer_server(given, context); });
   options.on_run([arguments, &context] {
     arguments->options.verifier =
         parse_assumed_verifier(arguments->verifier.empty() ? "chain" : arguments->verifier, "--verifier");
@@ -272,7 +278,8 @@ void add_audit(Options& options, ProgramContext& context) {
     }
     if (arguments->self_test) return answer_self_test(*arguments, context);
     if (arguments->path.empty())
-      throw usage_error("file", "is missing; expected a safetensors file, or COUNTS.csv with --probs");
+      throw usage_error("file",
+                        "is missing; expected a safetensors file, COUNTS.csv with --probs, or a server's http://...");
     if (!arguments->drafts.drafter.empty()) return answer_drafts(*arguments, context);
     if (arguments->path.ends_with(".jsonl"))
       throw usage_error("--drafter", "is not given; expected head:PATH and --model beside a recorded run, " +

@@ -123,6 +123,8 @@ struct Options::Implementation {
   CLI::App program{"", "draftproof"};
   CLI::App* verb = nullptr;
   std::function<void()> run;
+  std::function<bool(const Arguments&)> are_others;
+  std::function<void(const Arguments&)> run_others;
   std::vector<std::function<void()>> checks;  // between parsing and running
   std::vector<std::string> maybe_flags;       // options of integer_or_flag()
 
@@ -295,6 +297,12 @@ void Options::on_run(std::function<void()> run) {
   implementation_->run = std::move(run);
 }
 
+void Options::on_other_arguments(std::function<bool(const Arguments&)> are_others,
+                                 std::function<void(const Arguments&)> run) {
+  implementation_->are_others = std::move(are_others);
+  implementation_->run_others = std::move(run);
+}
+
 // The manual page of a verb. Its defaults are those of every machine: not how many threads there are, nor where the
 // program lies.
 std::string manual_page_of(const CLI::App& verb) {
@@ -333,6 +341,12 @@ void Options::parse_and_run(const std::vector<std::string>& arguments) {
     std::cout << manual_page_of(*implementation_->verb);
     return;
   }
+  const bool is_check = std::getenv("DRAFTPROOF_CHECK") != nullptr;  // only options are looked at: study
+  const Arguments behind(arguments.begin() + 1, arguments.end());
+  if (implementation_->are_others && implementation_->are_others(behind)) {
+    if (!is_check) implementation_->run_others(behind);
+    return;
+  }
   for (const std::string& name : implementation_->maybe_flags)  // which CLI11 takes for the flag
     if (std::ranges::find(arguments, name + "=") != arguments.end()) refuse(name, "", "a whole number behind =");
   CLI::App& program = implementation_->program;
@@ -351,7 +365,7 @@ void Options::parse_and_run(const std::vector<std::string>& arguments) {
                 message_of(error) + " (see draftproof " + implementation_->verb->get_name() + " --help)");
   }
   for (const auto& check : implementation_->checks) check();
-  if (std::getenv("DRAFTPROOF_CHECK") == nullptr) implementation_->run();  // else only its options are looked at: study
+  if (!is_check) implementation_->run();
 }
 
 }  // namespace draftproof

@@ -107,6 +107,9 @@ class Options {
 
   // Runs the verb once its options are read.
   void on_run(std::function<void()> run);
+  // Arguments behind the verb for which `are_others` says so are not read: `run` hands them to another program.
+  using Arguments = std::vector<std::string>;
+  void on_other_arguments(std::function<bool(const Arguments&)> are_others, std::function<void(const Arguments&)> run);
 
   // --- For the main program.
   // ---------------------------------------------------------------------------------------------

@@ -339,4 +339,48 @@ TEST_CASE("the audits of planted faults import nothing from the current folder")
   }
 }
 
+TEST_CASE(
+    "a server, and what its audit saved, are handed to the Python module as they are, and its exit code is the "
+    "answer") {
+  if (run_command({"python3", "--version"}).exit_code != 0) return;
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.file("module/draftproof/server"));
+  write_whole_file(folder.file("module/draftproof/__init__.py"), "");
+  write_whole_file(folder.file("module/draftproof/server/__init__.py"), "");
+  write_whole_file(
+      folder.file("module/draftproof/server/__main__.py"),
+      "import json, os, sys\nprint(json.dumps({'argv': sys.argv[1:]}))\nsys.exit(int(os.environ['CODE']))\n");
+  const std::vector<std::string> module{"PYTHONPATH=" + folder.file("module"), "DRAFTPROOF_PYTHON=python3"};
+  for (const int code : {0, 1, 4}) {
+    std::vector<std::string> environment = module;
+    environment.push_back("CODE=" + std::to_string(code));
+    const auto document = json_of({"audit", "http://127.0.0.1:1", "--only", "draws", "--time=3"}, code, environment);
+    CHECK(document.at("argv") == json::array({"http://127.0.0.1:1", "--only", "draws", "--time=3", "--json"}));
+    CHECK(document.contains("command"));
+  }
+  // By content: a saved run whatever its name is, but not the value of another option, nor another engine's run.
+  write_whole_file(folder.file("run"), "{\"draftproof_server\": \"http://127.0.0.1:1\"}\n");
+  write_whole_file(folder.file("drafts.jsonl"), "{\"prompt_tokens\": [1]}\n");
+  std::vector<std::string> environment = module;
+  environment.emplace_back("CODE=0");
+  const ProgramResult saved = run_draftproof({"audit", folder.file("run")}, environment);
+  CHECK(saved.exit_code == 0);
+  CHECK_THAT(saved.out, Catch::Contains(folder.file("run")));
+  check_refused(run_draftproof({"audit", folder.file("drafts.jsonl")}, environment), {"--drafter: is not given"});
+  check_refused(run_draftproof({"audit", "--outputs", folder.file("run")}, environment), {"file: is missing"});
+  environment.back() = "CODE=9";
+  CHECK(run_draftproof({"audit", "https://localhost"}, environment).exit_code == 3);
+}
+
+TEST_CASE("without the Python module a server's audit says what is missing") {
+  const TemporaryFolder folder;  // whose interpreter imports nothing
+  write_whole_file(folder.file("python3"), "#!/bin/sh\nexit 1\n");
+  std::filesystem::permissions(folder.file("python3"), std::filesystem::perms::owner_all);
+  if (run_command({"/usr/bin/python3", "-I", "-c", "import draftproof.server"}).exit_code == 0) return;
+  check_refused(
+      run_draftproof({"audit", "http://127.0.0.1:1"}, {"DRAFTPROOF_PYTHON=" + folder.file("python3"),
+                                                       "PYTHONPATH=", "PATH=" + folder.path() + ":/usr/bin:/bin"}),
+      {"URL: servers are audited by the Python module", "install draftproof"});
+}
+
 }  // namespace
