@@ -223,9 +223,9 @@ std::uint64_t header_size_bytes(const std::string& path, std::span<const std::by
   std::uint64_t size_bytes = 0;
   for (std::size_t i = 0; i < kLengthFieldBytes; ++i) size_bytes |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
   if (size_bytes > kSafetensorsHeaderBytesMax) {
-    throw input_error(path, "its header is said to be " + std::to_string(size_bytes) +
-                                " bytes long; the format allows " + std::to_string(kSafetensorsHeaderBytesMax) +
-                                "; is it a safetensors file?");
+    throw input_error(path, "is no safetensors file: as the length of a header its first 8 bytes say " +
+                                std::to_string(size_bytes) + "; the format allows " +
+                                std::to_string(kSafetensorsHeaderBytesMax));
   }
   if (size_bytes > file.size() - kLengthFieldBytes) {
     throw input_error(path, "its header is said to be " + std::to_string(size_bytes) + " bytes long but the file has " +

@@ -100,10 +100,9 @@ std::vector<const ProofCase*> wanted_cases(const std::string& name) {
     known.push_back(proof_case.name);
   }
   if (cases.empty()) {
-    const std::string names = joined(known, ", ");
     for (const VerifierInfo& info : verifiers()) known.emplace_back(info.name);
-    throw usage_error("--verifier", "'" + name + "' is not a verifier (" + verifier_names() +
-                                        ") nor a case of one; there are: " + names + did_you_mean(name, known));
+    throw usage_error("--verifier", "'" + name + "' is not a verifier nor a case of one" + did_you_mean(name, known) +
+                                        "; draftproof verifiers lists them, draftproof prove runs all cases by name");
   }
   return cases;
 }

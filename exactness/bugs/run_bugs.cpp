@@ -90,9 +90,11 @@ std::size_t count_of_bugs() {
 }
 
 std::string BugReport::sentence() const {
-  return "killed " + std::to_string(killed()) + " of " + std::to_string(bugs.size()) + "; " +
-         std::to_string(twins_passed()) + " of their sound twins pass; controls " + std::to_string(controls_passed()) +
-         " of " + std::to_string(controls.size()) + " pass; " + std::to_string(waiting.size()) + " waiting";
+  const std::int64_t alarms = std::ssize(bugs) - twins_passed() + std::ssize(controls) - controls_passed();
+  return (killed() == std::ssize(bugs) ? "all" : std::to_string(killed()) + " of") + " " + std::to_string(bugs.size()) +
+         " bugs caught; " + (alarms == 0 ? "no false alarm" : std::to_string(alarms) + " false alarms") + " on " +
+         std::to_string(bugs.size()) + " corrected versions and " + std::to_string(controls.size()) + " controls" +
+         (waiting.empty() ? "" : "; " + std::to_string(waiting.size()) + " cannot be run yet");
 }
 
 BugReport run_bugs(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done) {

@@ -160,28 +160,21 @@ def sentence_of(audit: CallableAudit) -> str:
     if audit.failures:
         first = first_of(audit)
         return f"{over}: {first.explained} (after {first.n} {what}); {where_it_fails(audit.cases)}"
-    text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}nothing found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
+    text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}no fault found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
     text += f"; readings: {', '.join(audit.readings)}" if audit.readings else ""
     unreached = [case.case for case in audit.cases if case.n == 0]
     return text + (f"; {len(unreached)} cases were not reached, first '{unreached[0]}'" if unreached else "")
 
 
 def _power(audit: CallableAudit) -> str:
-    """Where the cases stood at the end, the coarsest by its name."""
-    seen = sorted((case.detectable_share, case.case) for case in audit.cases if case.detectable_share is not None)
-    regimes = "" if not seen else (f"; of {len(seen)} regimes each was seen, so that a wrong branch in {number(seen[0][0])} "
-                                   f"('{seen[0][1]}') to {number(seen[-1][0])} ('{seen[-1][1]}') of a regime's draws would have been found")
-    return regimes + _power_of_cases(audit)
-
-
-def _power_of_cases(audit: CallableAudit) -> str:
-    if audit.would_find is None:
-        return ""
-    smallest, largest = audit.would_find
-    strings = " of completed strings of K + 1 tokens" if audit.kind == "verify" else ""
-    fine = sum(1 for case in audit.cases if case.detectable_tv and case.detectable_tv <= 1.05 * audit.tv)
-    span = number(largest.detectable_tv or 0.0)
-    if smallest.detectable_tv != largest.detectable_tv:
-        span = f"{number(smallest.detectable_tv or 0.0)} ('{smallest.case}') to {span}"
-    return (f"; a total variation distance{strings} of {span} ('{largest.case}') would have been found with 99 % probability, "
-            f"and the {number(audit.tv)} that was asked for in {fine} cases")
+    """What the cases exclude, and the weakest by its name; each has its own in `cases`."""
+    seen = sum(case.detectable_share is not None for case in audit.cases)
+    text = f"; each of {seen} regimes was seen" if seen else ""
+    if audit.would_find is not None:
+        powered = [case for case in audit.cases if case.verdict in ("consistent", "inconclusive") and case.detectable_tv]
+        fine = sum(1 for case in powered if (case.detectable_tv or 1.0) <= 1.05 * audit.tv)
+        weakest = audit.would_find[1]
+        strings = " over strings of K + 1 tokens" if audit.kind == "verify" else ""
+        text += (f"; with 99 % power a distance{strings} of {number(audit.tv)} is excluded in {fine} of {len(powered)} cases, of "
+                 f"{number(weakest.detectable_tv or 0.0)} in the weakest, '{weakest.case}'")
+    return text + ("; details: cases" if text else "")

@@ -85,8 +85,8 @@ TEST_CASE("A header length that the file cannot hold is an error with both numbe
   CHECK(complaint("") == "trace: is 0 bytes long; a safetensors file begins with an 8-byte header length");
   CHECK_THAT(complaint(std::string(7, '\0')), Contains("begins with an 8-byte header length"));
   CHECK_THAT(complaint(length_field(std::uint64_t{1} << 60) + "{}"),
-             Contains("said to be 1152921504606846976 bytes long; the format allows 100000000"));
-  CHECK_THAT(complaint(length_field(UINT64_MAX) + "{}"), Contains("18446744073709551615 bytes"));
+             Contains("is no safetensors file: ") && Contains(" say 1152921504606846976; the format allows 100000000"));
+  CHECK_THAT(complaint(length_field(UINT64_MAX) + "{}"), Contains(" say 18446744073709551615;"));
   CHECK_THAT(complaint(length_field(UINT64_MAX - 7) + "{}"), Contains("the format allows"));
   CHECK_THAT(complaint(length_field(100'000'001) + "{}"), Contains("the format allows"));
   CHECK_THAT(complaint(length_field(100'000'000) + "{}"), Contains("the file has 2 bytes after the length"));
