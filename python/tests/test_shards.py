@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import draftproof
+from draftproof.callable.sample_cases import sample_cases
 
 PARAMS = {"temperature": 0.8, "top_k": 7, "top_p": 0.9, "repetition_penalty": 1.2, "output_tokens": [[1, 2], [3], [], [4]]}
 
@@ -84,3 +85,64 @@ def test_processes_that_hold_one_part_each_get_the_same_tokens_and_errors():
 def test_parts_that_cannot_be_sampled_are_refused(parts, named, words):
     with pytest.raises(draftproof.Error, match=words):
         draftproof.sample_shards(parts, **named)
+
+
+def own_maximum(parts, params, seeds):
+    """Each rank's exp(x - maximum) with its own maximum."""
+    return draftproof.sample(np.concatenate([part - part.max(1, keepdims=True) for part in parts], axis=1), params, seeds)
+
+
+def ties_by_rank(parts, params, seeds):
+    """The last rank's tokens first: a cut among equal values keeps others of them."""
+    order = np.concatenate([np.arange(part.shape[1]) + sum(p.shape[1] for p in parts[:i]) for i, part in enumerate(parts)][::-1])
+    return order[draftproof.sample(np.concatenate(parts[::-1], axis=1), params, seeds)].astype(np.int32)
+
+
+def padded_vocabulary(parts, params, seeds):
+    """Ranks of equal size: the last one's further tokens have logit 0."""
+    size = max(part.shape[1] for part in parts)
+    padded = [np.pad(part, ((0, 0), (0, size - part.shape[1]))) for part in parts]
+    return draftproof.sample(np.concatenate(padded, axis=1), params, seeds)
+
+
+def one_seed(parts, params, seeds):
+    """Each rank's race draws its noise from the same seed."""
+    kept = draftproof.process_rows(np.concatenate(parts, axis=1), params).probabilities
+    noise = np.stack([np.random.default_rng(seed).gumbel(size=parts[0].shape[1]) for seed in seeds])
+    noise = np.concatenate([noise[:, :part.shape[1]] for part in parts], axis=1)
+    with np.errstate(divide="ignore"):
+        return (np.log(kept) + noise).argmax(1).astype(np.int32)
+
+
+def nucleus_of_rank(parts, params, seeds):
+    """top_p of each rank's own mass."""
+    kept = [np.where(draftproof.process_rows(part, {"temperature": 1.0, "top_p": params["top_p"]}).probabilities > 0, part, -np.inf)
+            for part in parts]
+    return draftproof.sample(np.concatenate(kept, axis=1), {**params, "top_p": np.ones_like(params["top_p"])}, seeds)
+
+
+def audited(sampler):
+    names = ("vocabulary of 33", "top_p", "a tie at top_k")
+    cases = [case for case in sample_cases(True) if case.name in names]
+    return draftproof.audit_callable(sampler, shards=4, cases=cases, tv=0.1, n_max=20_000, time_budget=600.0)
+
+
+@pytest.mark.parametrize("sampler", [own_maximum, padded_vocabulary, one_seed, nucleus_of_rank])
+def test_known_bugs_of_sampling_across_devices_are_found(sampler):
+    found = audited(sampler)
+    assert found.verdict == "biased", found
+    assert "shards=4" in found.failures[0].snippet
+
+
+def test_a_sampler_of_parts_is_sound_and_its_ties_are_told_from_those_of_one_part():
+    found = audited(draftproof.sample_shards)
+    assert found.verdict == "consistent", found
+    assert found.readings == ["parts: the same tokens from 1 and 4 parts"]
+    (reading,) = audited(ties_by_rank).readings
+    assert "of 64 tokens differ between 1 and 4 parts" in reading
+
+
+@pytest.mark.parametrize("named", [{"shards": 1}, {"shards": 2, "kind": "filter"}, {"shards": "2"}])
+def test_parts_of_audits_are_refused_by_name(named):
+    with pytest.raises(draftproof.Error, match="shards: is"):
+        draftproof.audit_callable(draftproof.sample, **named)

@@ -95,8 +95,8 @@ def _is_bare(case: Any) -> bool:
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
                  seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None,
-                 ranges: Ranges, one_hot: bool) -> None:
-        self.driver = Driver(sampler, time_limit, distribution)
+                 ranges: Ranges, one_hot: bool, shards: int | None) -> None:
+        self.driver = Driver(sampler, time_limit, distribution, shards)
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.clock, self.deadline, self.profile = clock, seconds, profile
         self.before: Any = None  # the case before
@@ -237,6 +237,20 @@ class Auditor:
             return []
         out = readings_of(self.kind, self.with_min_p, self._drawn)
         return out + repeats(self._called) if self.kind != "filter" and not self.ranges else out
+
+    def split(self) -> str:
+        """Of a callable that gets parts: do its tokens depend on how many there are? Rows have ties at the cuts."""
+        shards, size = self.driver.shards, 64
+        logits = np.round(2.0 * rows.normal(size, 33, 1.0, 2)).astype(np.float32) / np.float32(2.0)
+        params = params_of(size, temperature=1.0, top_k=np.arange(size) % 4 * 3, top_p=np.where(np.arange(size) % 2, 0.8, 1.0))
+        drawn = []
+        for self.driver.shards in (1, shards):
+            drawn.append(self._called(logits, params, np.arange(size, dtype=np.uint64)))
+        if drawn[0] is None or drawn[1] is None:
+            return "parts: it was not seen whether tokens depend on their number"
+        differ = int((drawn[0] != drawn[1]).sum())
+        return (f"parts: {differ} of {size} tokens differ between 1 and {shards} parts, so that another number of devices is another text"
+                if differ else f"parts: the same tokens from 1 and {shards} parts")
 
     def _has_state(self) -> bool:
         drawn = []
@@ -409,7 +423,7 @@ class Auditor:
         self.found.failures.append(
             Failure(failure.name, smallest, f"{case.name}: {failure.sentence}",
                     snippet_of(self.sampler, smallest, max(1, getattr(smallest, "batch", 1)), self.seed,
-                               self.driver.distribution is not None), run.n, None, traceback=failure.traceback, by_every_profile=self.is_first_sweep))
+                               self.driver.distribution is not None, shards=self.driver.shards), run.n, None, traceback=failure.traceback, by_every_profile=self.is_first_sweep))
 
     def _call_fails(self, case: Any, name: str) -> bool:
         try:
@@ -436,7 +450,8 @@ class Auditor:
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
             Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}",
-                    snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
+                    snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before,
+                               self.driver.shards),
                     judgement.n, judgement.distance, suspect, rule, before, by_every_profile=self.is_first_sweep))
 
     def _explained(self, trial: Trial, judgement: Judgement, following: Sequence[Any]) -> tuple[Any, Any, str, str]:
@@ -500,13 +515,15 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
                    cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0,
                    time_budget: float | None = None, n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
                    profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None,
-                   ranges: Ranges | None = None, one_hot: bool = True, progress: Callable[[str], None] | None = None) -> CallableAudit:
+                   ranges: Ranges | None = None, one_hot: bool = True, shards: int | None = None, progress: Callable[[str], None] | None = None) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
         [B], in every call of every kind: temperature (0: greedy), top_k (0: off), top_p (1: off), min_p (0: off; varied only where
         the callable reads it). Where the sampler has an argument `steps`, it gets [B] steps of its seeds in one case (and zeros
         in the others, where it has no default).
+        With `shards` it gets logits as a list of so many parts [B, V_d] of the vocabulary, in order, as tensor-parallel
+        devices hold it, and `readings` says whether its tokens depend on their number (docs/shards.md).
     kind 'filter': sampler(logits, params) -> logits over the temperature, dropped tokens at -inf [B, V].
     kind 'verify': sampler(draft_tokens [M], draft_probs [M, V] or None, target_logits [M + B, V],
         cu_num_draft_tokens [B], inclusive sums, params, seeds) -> output tokens [B, K + 1], padded with -1, K the
@@ -550,6 +567,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
             right = False
         if not right:
             raise Error(f"{name}: is {value!r}; expected {expected}")
+    if shards is not None and not (kind == "sample" and isinstance(shards, int) and 2 <= shards <= 64):
+        raise Error(f"shards: is {shards!r} with kind {kind!r}; expected 2 to 64 parts of the vocabulary, with kind 'sample'")
     if distribution is not None and kind != "sample":
         raise Error(f"distribution: is given; expected none with kind {kind!r}")
     if emits not in ("any", "chain"):
@@ -562,7 +581,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     clock = Clock(chosen_profile.is_cpu and time_budget is None)
     auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit,
                       chosen_profile.seconds if time_budget is None else time_budget, clock, chosen_profile, n_max, failures_max,
-                      distribution, checked(ranges), one_hot)
+                      distribution, checked(ranges), one_hot, shards)
     signs = Progress(progress)
     clock.each = lambda seconds: signs(lambda: auditor.status(seconds))
     chosen = auditor.cases(chosen)
@@ -576,6 +595,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         parts = [[dataclasses.replace(plan, entries=plan.entries[i::processes]) for plan in sweeps] for i in range(processes)]
         for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, parts[i]) for i in range(processes)]):
             found.add(part)
+    if shards is not None and not found.failures:
+        found.readings = [*found.readings, auditor.split()]
     but = pace_of(found.pace) or found.stops
     if but and emits == "chain":
         found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))
@@ -586,10 +607,11 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
 
 
 def run_case(sampler: Callable[..., Any], case: Any, n: int, *, seed: int = 0, alpha: float = 1e-6,
-             time_limit: float = 60.0, distribution: Callable[..., Any] | None = None, before: Any = None) -> CaseResult:
+             time_limit: float = 60.0, distribution: Callable[..., Any] | None = None, before: Any = None,
+             shards: int | None = None) -> CaseResult:
     """One case again, with n draws, steps or rows: what the snippet of a failure calls. before: a case of which a call is made
-    first."""
-    driver = Driver(sampler, time_limit, distribution)
+    first. shards: as of audit_callable."""
+    driver = Driver(sampler, time_limit, distribution, shards)
     run = run_of(driver, case, seed)
     try:
         if before is not None:

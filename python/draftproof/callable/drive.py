@@ -69,12 +69,13 @@ class Driver:
     """Calls `sampler` and counts what it was given. Not to be used again after a call that hangs."""
 
     def __init__(self, sampler: Callable[..., Any], time_limit: float,
-                 distribution: Callable[..., Any] | None = None) -> None:
+                 distribution: Callable[..., Any] | None = None, shards: int | None = None) -> None:
         if not callable(sampler):
             raise _forms.Error(f"sampler: is {type(sampler).__name__}; expected something that can be called")
         self.sampler = sampler
         self.time_limit = time_limit
         self.distribution = distribution
+        self.shards = shards  # of the vocabulary: the callable gets logits as a list of so many parts
         self.calls = 0
         self.seconds = 0.0
         self.read: set[str] = set()
@@ -112,7 +113,7 @@ class Driver:
         def run() -> None:
             try:
                 with contextlib.redirect_stdout(output), np.errstate(all="ignore"):
-                    outcome["value"] = self.sampler(*given, **keywords)
+                    outcome["value"] = self.sampler(*self._in_parts(given), **keywords)
             except BaseException as error:  # also SystemExit: it must not end the audit
                 outcome["error"] = error
 
@@ -136,6 +137,13 @@ class Driver:
             first = output.getvalue().splitlines()[0][:80]
             raise CallFailure("prints", f"a call printed to standard output: {first!r}")
         return outcome["value"]
+
+    def _in_parts(self, given: list[Any]) -> list[Any]:
+        """The arguments with the logits [B, V] in parts, V if there are fewer tokens than parts."""
+        if self.shards is None:
+            return given
+        parts = np.array_split(given[0], min(self.shards, given[0].shape[1]), axis=1)
+        return [[np.ascontiguousarray(part) for part in parts], *given[1:]]
 
     def _refused_by(self, error: BaseException, asked: list[Any]) -> str:
         """The parameter, off in this call, that `**params` gave to a function which does not have it."""

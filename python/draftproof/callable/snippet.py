@@ -65,7 +65,7 @@ def expression_of(case: Any) -> str:
 
 
 def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_distribution: bool = False,
-               before: Any = None) -> str:
+               before: Any = None, shards: int | None = None) -> str:
     """before: a case of which a call is made first."""
     body = [f"case = {expression_of(case)}"]
     if before is not None:
@@ -83,5 +83,6 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_d
         lines.append(f"from draftproof.callable.{kind}_sweep import sweep")
     more = ", before=before" if before is not None else ""
     more += ", distribution=distribution" if with_distribution else ""
+    more += f", shards={shards}" if shards is not None else ""
     lines += [import_of(sampler), "", *body, f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)"]
     return "\n".join(lines) + "\n"
