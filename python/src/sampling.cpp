@@ -134,7 +134,12 @@ nb::object sample_shards(const nb::dict& values) {
     ranges.push_back({begin, begin + static_cast<Token>(size)});
   }
   const bool is_one = arguments.has("all_reduce");
-  const auto rank = static_cast<std::size_t>(arguments.integer("rank", 0));
+  const std::int64_t given_rank = arguments.integer("rank", 0);
+  const auto rank = static_cast<std::size_t>(given_rank);
+  if (given_rank < 0 || rank >= ranges.size() || ranges.back().end != batch.vocab_size())
+    throw usage_error("sizes", "are those of " + std::to_string(ranges.size()) + " parts; expected rank " +
+                                   std::to_string(given_rank) + " among them, and " +
+                                   std::to_string(batch.vocab_size()) + " tokens");
   CallersCollectives collectives(is_one ? values["all_reduce"] : nb::none());
   const Devices devices = is_one ? Devices(ranges, collectives, rank) : Devices(ranges);
   std::vector<RowMatrix> parts(devices.count());

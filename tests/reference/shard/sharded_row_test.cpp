@@ -122,7 +122,7 @@ struct RowCase {
   std::vector<Token> tokens;
 };
 
-TEST_CASE("a row across devices has the bits of the whole row, for every split", "[shard]") {
+TEST_CASE("a row across devices has the bits of the whole row for every split", "[shard]") {
   std::int64_t errors = 0;
   std::int64_t cut = 0;
   for (std::int64_t i = 0; i < num_rows(2000); ++i) {
