@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "shared"))
 
 import environments  # noqa: E402
 import report  # noqa: E402
+import servers  # noqa: E402
 
 ROOT = environments.ROOT
 EXIT_BIASED, EXIT_USAGE = 1, 2
@@ -36,6 +37,8 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="what --component found takes its place in the documents")
     parser.add_argument("--seconds", type=float, help="of each component, at most (the engine's own, in its "
                         "engine.toml)")
+    parser.add_argument("--servers", action="store_true", help="audit the engines' servers instead, plain and with "
+                        "drafts, 120 seconds each; requests and answers stay in out/servers")
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
     parser.add_argument("--dry-run", action="store_true", help="say which engines would be driven, and stop")
     return parser.parse_args(argv)
@@ -70,6 +73,19 @@ def drive(engine: environments.Engine, arguments: argparse.Namespace) -> list[di
     return found
 
 
+def serve(chosen: list[environments.Engine], arguments: argparse.Namespace) -> int:
+    if not chosen:
+        fail(f"--servers: {', '.join(arguments.engine)} has no serve.py; expected --engine llama_cpp")
+    codes: list[int] = []
+    for engine in chosen:
+        try:
+            environments.install(engine)
+            codes.append(servers.audit(engine, arguments.seconds or 120.0))
+        except environments.InstallError as error:
+            fail(f"{engine.name}: {error}")
+    return max(codes)
+
+
 def main(argv: list[str]) -> int:
     arguments = arguments_of(argv)
     every = environments.engines()
@@ -84,6 +100,8 @@ def main(argv: list[str]) -> int:
         for engine in chosen:
             print(f"{engine.name}: {engine.not_run or f'{engine.title} {engine.version}'}")
         return 0
+    if arguments.servers:
+        return serve([engine for engine in chosen if engine.serves], arguments)
     command = f"engines {shlex.join(argument for argument in argv if argument not in ('--write', '--json'))}"
     fresh: dict[str, list[dict[str, Any]]] = {}
     document: dict[str, Any] = {}

@@ -7,6 +7,11 @@
     def test_my_verifier(draftproof_audit):
         draftproof_audit(my_verifier)
 
+    def test_the_server(draftproof_server):
+        draftproof_server("http://127.0.0.1:8000", only=("draws", "speculation"))  # audit_server
+
+draftproof_server without a URL takes that of `--draftproof-server`, and skips the test where there is none.
+
 Every audit takes `--draftproof-alpha` / `--draftproof-audits` of the budget; a session with more audits than that is
 stopped. `--draftproof-profile` says how long each takes: quick (60 seconds of CPU), full, soak. A bias and an error of the
 callable fail a test with words of their own; regimes that time did not reach skip it, and fail it with
@@ -46,6 +51,7 @@ class Session:
     profile: str
     fail_inconclusive: bool
     results: list[tuple[str, Any]] = dataclasses.field(default_factory=list)
+    servers: list[tuple[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def share(self) -> float:
@@ -57,6 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--draftproof-alpha", type=float, default=1e-6,
                     help="probability that a session accuses any sound callable (1e-6)")
     group.addoption("--draftproof-audits", type=int, default=100, help="audits of a session that share it (100)")
+    group.addoption("--draftproof-server", metavar="URL", help="the server that draftproof_server audits")
     group.addoption("--draftproof-json", metavar="FILE", help="write what the audits found")
     group.addoption("--draftproof-profile", default="quick", help="quick (60 seconds of CPU an audit), full or soak")
     group.addoption("--draftproof-fail-inconclusive", action="store_true", help="what time did not reach fails, and does not skip")
@@ -114,15 +121,40 @@ def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return audit
 
 
+@pytest.fixture
+def draftproof_server(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """audit(url=None, **arguments of audit_server) -> ServerAudit; raises where the verdict is not 'consistent'."""
+    session = request.config.stash[_SESSION]
+
+    def audit(url: str | None = None, **given: Any) -> Any:
+        from . import audit_server
+
+        url = url or request.config.getoption("--draftproof-server")
+        if not url:
+            pytest.skip("no server: --draftproof-server URL names one")
+        result = audit_server(url, **given)
+        session.servers.append((request.node.nodeid, result))
+        if result.verdict in ("biased", "failure"):
+            raise Biased(str(result))
+        if result.verdict == "inconclusive":
+            if session.fail_inconclusive:
+                raise Inconclusive(result.sentence)
+            pytest.skip(result.sentence)
+        return result
+
+    return audit
+
+
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     session = config.stash.get(_SESSION, None)
-    if session is None or not session.results:
+    if session is None or not session.results + session.servers:
         return
     terminalreporter.section("draftproof")
-    for name, result in session.results:
+    for name, result in session.results + session.servers:
         terminalreporter.line(f"{name}: {result.sentence}")
-    terminalreporter.line(f"{len(session.results)} audits; any sound callable is accused with probability "
-                          f"{len(session.results) * session.share:.3g} at most")
+    if session.results:
+        terminalreporter.line(f"{len(session.results)} audits; any sound callable is accused with probability "
+                              f"{len(session.results) * session.share:.3g} at most")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -131,7 +163,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if found is None or not path:
         return
     document = {"alpha": found.alpha, "alpha_of_an_audit": found.share,
-                "audits": [{"test": name, **result.to_json()} for name, result in found.results]}
+                "audits": [{"test": name, **result.to_json()} for name, result in found.results],
+                "servers": [{"test": name, **json.loads(result.json())} for name, result in found.servers]}
     target = Path(path)
     staging = target.with_name(f".draftproof-{os.getpid()}.tmp")
     staging.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

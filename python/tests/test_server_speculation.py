@@ -16,7 +16,6 @@ from draftproof.server.adapters import Step
 SIZE = 64
 TABLE = numpy.random.default_rng(3).normal(0.0, 1.5, (SIZE, SIZE))
 TABLE -= numpy.log(numpy.exp(TABLE).sum(1, keepdims=True))
-pytest_plugins = ["pytester"]
 
 
 class Drafting(ThreadingHTTPServer):
@@ -169,3 +168,21 @@ def test_noise_at_a_near_tie_is_float_noise_and_at_a_wide_margin_is_not():
     assert greedy.verdict(greedy.compare([((0, run(-0.1, -3.0)), (1, run(-0.1, -3.0)))]), 0.0) == "same"
     far = greedy.compare([((0, run(-0.1, -3.0)), (1, run(-0.5, -3.0)))])
     assert greedy.verdict(far, 0.001) == "other weights or arithmetic"  # same texts, margins 0.4 apart
+
+
+def test_the_fixture_passes_fails_and_skips(serve, pytester):
+    pytester.makepyfile("""
+def test_seeds(draftproof_server):
+    assert draftproof_server(only=("seeds",), connections=2).verdict == "consistent"
+
+def test_bug(draftproof_server):
+    draftproof_server(only=("greedy",), connections=2)
+""")
+    url = f"--draftproof-server={serve('no drafts').url}"
+    pytester.runpytest_subprocess("-q", url, "--draftproof-json=found.json").assert_outcomes(passed=2)
+    found = json.loads((pytester.path / "found.json").read_text())
+    assert [row["verdict"] for row in found["servers"]] == ["consistent"] * 2 and found["audits"] == []
+    failed = pytester.runpytest_subprocess("-q", f"--draftproof-server={serve('').url}", "-k", "bug")
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*Biased*", "*no list of logprobs*"])
+    pytester.runpytest_subprocess("-q").assert_outcomes(skipped=2)

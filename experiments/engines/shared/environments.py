@@ -20,7 +20,8 @@ TORCH = ("torch==2.14.0", "triton==3.8.0", "numpy==2.4.6")
 class Engine:
     """engine.toml of an adapter. without_dependencies: packages of which only the wheel is wanted; packages: what the
     files that are imported need; seconds: of each component, at most, where the user says nothing; not_run: why there is
-    nothing to run here; ranges: the parameters that its front end takes, as of audit_callable."""
+    nothing to run here; ranges: the parameters that its front end takes, as of audit_callable; serves: what its serve.py
+    may draft with, none first."""
 
     name: str
     title: str
@@ -30,6 +31,7 @@ class Engine:
     packages: tuple[str, ...] = ()
     seconds: float = 90.0
     not_run: str = ""
+    serves: tuple[str, ...] = ()
     ranges: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     @property
