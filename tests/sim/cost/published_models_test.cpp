@@ -90,7 +90,7 @@ TEST_CASE("Public config.json files give the parameters that are published and t
 }
 
 TEST_CASE("What several layers share is stored once and read by each of them") {
-  // Two shared blocks of attention over 2 x 64 numbers and a feed-forward of 128; of five layers the last three have one.
+  // Attention over 2 x 64 numbers and a feed-forward of 128, in front of the last three of five layers.
   const auto model_of = [](const std::string& blocks) {
     return model_from_config_json(
         R"({"model_type": "zamba2", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
