@@ -20,6 +20,9 @@ std::string supported_schema(const std::string& text, const std::string& where);
 // What "#/$defs/a" or "#" names in `root`; null where nothing is there.
 const SchemaJson* referenced_schema(const SchemaJson& root, const std::string& reference);
 
+// Equal as JSON has it: names of objects in any order, 1 and 1.0 alike.
+bool is_equal(const SchemaJson& a, const SchemaJson& b);
+
 // Is the value of the schema? None where that cannot be told.
 std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& schema, const SchemaJson& root);
 

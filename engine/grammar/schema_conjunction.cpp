@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -36,6 +38,56 @@ SchemaJson with_type(const char* type) {
 }
 SchemaJson without(const std::string& property) {
   return {{"properties", {{property, false}}}};
+}
+
+// A keyword that limits a number or a length from one side, and the one that allows what it denies.
+struct Limit {
+  const char *keyword, *type, *opposite;
+  int step;  // from the limit to what it denies; of numbers the other keyword leaves out the limit itself
+
+  // Null: it denies nothing.
+  SchemaJson denied(const SchemaJson& limit) const {
+    if (step == 0) return limit;
+    const double next = (step > 0 ? std::floor(limit.get<double>()) : std::ceil(limit.get<double>())) + step;
+    return next < 0.0 || next > 1e15 ? SchemaJson() : SchemaJson(static_cast<std::int64_t>(next));
+  }
+};
+constexpr std::array<Limit, 10> kLimits{{{"minimum", "number", "exclusiveMaximum", 0},
+                                         {"maximum", "number", "exclusiveMinimum", 0},
+                                         {"exclusiveMinimum", "number", "maximum", 0},
+                                         {"exclusiveMaximum", "number", "minimum", 0},
+                                         {"minLength", "string", "maxLength", -1},
+                                         {"maxLength", "string", "minLength", 1},
+                                         {"minItems", "array", "maxItems", -1},
+                                         {"maxItems", "array", "minItems", 1},
+                                         {"minProperties", "object", "maxProperties", -1},
+                                         {"maxProperties", "object", "minProperties", 1}}};
+
+const Limit* limit_of(std::string_view keyword) {
+  const auto found = std::ranges::find_if(kLimits, [&](const Limit& limit) { return limit.keyword == keyword; });
+  return found == kLimits.end() ? nullptr : &*found;
+}
+
+// Does every document of `emitted` lie beyond a limit of the schema's? By numbers and lengths alone.
+bool lies_beyond(const SchemaJson& emitted, const SchemaJson& schema) {
+  const auto at = [](const SchemaJson& of, const char* keyword) -> const SchemaJson* {
+    const auto found = *keyword == '\0' ? of.end() : of.find(keyword);
+    return found == of.end() || !found->is_number() ? nullptr : &*found;
+  };
+  constexpr std::array<std::array<const char*, 4>, 4> kSides{
+      {{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
+       {"minLength", "maxLength", "", ""},
+       {"minItems", "maxItems", "", ""},
+       {"minProperties", "maxProperties", "", ""}}};
+  for (const auto& [least, most, above, under] : kSides)
+    for (const auto& [low, high] : {std::pair(&emitted, &schema), {&schema, &emitted}})
+      for (const char* const from : {least, above})
+        for (const char* const to : {most, under}) {
+          const SchemaJson *const a = at(*low, from), *const b = at(*high, to);
+          if (a == nullptr || b == nullptr) continue;
+          if (*a > *b || (*a == *b && (from == above || to == under))) return true;
+        }
+  return false;
 }
 
 bool is_of_values(const SchemaJson& schema) {
@@ -285,9 +337,12 @@ std::vector<SchemaConjunctions::Parts> SchemaConjunctions::negation(const Placed
       std::set<std::string> types;
       for (const SchemaJson& type : argument.is_array() ? argument : SchemaJson::array({argument}))
         types.insert(type.get<std::string>());
-      for (const char* const type : kTypes)
-        if (!types.contains(type) && !(std::string_view(type) == "number" && types.contains("integer")))
-          ways.push_back({{with_type(type), part.at}});
+      for (const char* const type : kTypes) {
+        if (types.contains(type)) continue;
+        ways.push_back({{with_type(type), part.at}});
+        if (std::string_view(type) == "number" && types.contains("integer"))
+          ways.back().front().schema[kNotWhole] = true;
+      }
     } else if (keyword == "required") {
       for (const SchemaJson& name : argument) {
         SchemaJson object = without(name.get<std::string>());
@@ -303,6 +358,9 @@ std::vector<SchemaConjunctions::Parts> SchemaConjunctions::negation(const Placed
           object["properties"][name] = {{"allOf", all}};
           ways.push_back({{std::move(object), part.at}});
         }
+    } else if (const Limit* const limit = limit_of(keyword); limit != nullptr && argument.is_number()) {
+      if (SchemaJson beyond = limit->denied(argument); !beyond.is_null())
+        ways.push_back({{{{"type", limit->type}, {limit->opposite, std::move(beyond)}}, part.at}});
     } else if (keyword == "const" || keyword == "enum") {
       ways.push_back({{{{"not", {{keyword, argument}}}}, part.at}});  // left to the values beside it
     } else if (keyword == "not") {
@@ -349,6 +407,7 @@ bool SchemaConjunctions::excludes(const SchemaJson& emitted, const SchemaJson& s
   };
   if (const SchemaJson* const types = find(schema, "type"))
     if (types->is_array() ? std::ranges::none_of(*types, is_type) : !is_type(*types)) return true;
+  if (lies_beyond(emitted, schema)) return true;
   const auto is_of_type = [&](const SchemaJson& value) {
     return is_of_schema(value, with_type(type.c_str()), root_) != false;
   };

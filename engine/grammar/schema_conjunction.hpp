@@ -17,6 +17,9 @@ struct PlacedSchema {
   std::string at;
 };
 
+// Ours, of numbers: true denies those that are whole. No schema of a user's has it.
+inline constexpr const char* kNotWhole = "\x01not whole";
+
 // Is it a keyword that says nothing of documents ("title"), or none that is known?
 bool is_note(const std::string& keyword);
 
@@ -48,6 +51,9 @@ class SchemaConjunctions {
   SchemaJson numbers(const std::string& type, const Parts& flat) const;
   SchemaJson strings(const Parts& flat) const;
   SchemaJson arrays(const Parts& flat);
+  // Values of one of our results, where they are few; and arrays of such without a second of the same.
+  std::optional<std::vector<SchemaJson>> values_of(const SchemaJson& emitted, int depth = 0) const;
+  SchemaJson unique_arrays(const SchemaJson& array, const std::string& at) const;
   SchemaJson objects(const Parts& flat);
   Parts of_property(const std::string& name, const Parts& flat) const;
   // No document of `emitted`, one of our results, is of `schema`.

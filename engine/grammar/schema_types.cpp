@@ -128,6 +128,7 @@ SchemaJson SchemaConjunctions::of_type(const std::string& type, const Parts& fla
 
 SchemaJson SchemaConjunctions::numbers(const std::string& type, const Parts& flat) const {
   bool is_whole = type == "integer";
+  const bool is_not_whole = has(flat, kNotWhole);
   std::optional<std::int64_t> factor;
   for (const PlacedSchema& part : flat) {
     const auto found = part.schema.find("multipleOf");
@@ -141,6 +142,14 @@ SchemaJson SchemaConjunctions::numbers(const std::string& type, const Parts& fla
                               ", which is not supported; expected a whole number up to 1000000");
     factor = std::lcm(factor.value_or(1), static_cast<std::int64_t>(found->get<double>()));
     is_whole = true;  // multiples of a whole number, without those that are written with a point
+  }
+  if (is_not_whole) {
+    for (const PlacedSchema& part : flat)
+      if (!is_whole && part.schema.contains("type") && !part.schema.contains(kNotWhole))
+        throw fail(part.at,
+                   "has \"type\": \"number\" where \"oneOf\", \"not\" or \"if\" deny an \"integer\": numbers that are "
+                   "not whole cannot be said; expected a range that tells them apart");
+    return false;
   }
   // Draft 4 has a truth value that makes the limit beside it exclusive.
   Parts parts = flat;
@@ -268,10 +277,6 @@ SchemaJson SchemaConjunctions::arrays(const Parts& flat) {
   SchemaJson others = has_others || length == 0 ? of(std::move(of_others)) : SchemaJson(std::cmp_less(length, least));
   if (others == false && (most.is_null() || most > first.size())) most = first.size();
   if (!most.is_null() && most < least) return false;
-  for (const PlacedSchema& part : flat)
-    if (const auto unique = part.schema.find("uniqueItems");
-        unique != part.schema.end() && *unique == true && (most.is_null() || most > 1))
-      throw fail(part.at, "has \"uniqueItems\", which is not supported");
   SchemaJson result = {{"type", "array"}};
   if (!most.is_null() && most < first.size()) {
     first.erase(first.begin() + most.get<std::ptrdiff_t>(), first.end());
@@ -282,7 +287,86 @@ SchemaJson SchemaConjunctions::arrays(const Parts& flat) {
   result["items"] = others;
   if (least > 0) result["minItems"] = least;
   if (!most.is_null() && others != false) result["maxItems"] = whole(most, 0);
+  for (const PlacedSchema& part : flat)
+    if (const auto unique = part.schema.find("uniqueItems"); unique != part.schema.end() && *unique == true)
+      return unique_arrays(result, part.at);
   return result;
+}
+
+std::optional<std::vector<SchemaJson>> SchemaConjunctions::values_of(const SchemaJson& emitted, int depth) const {
+  constexpr int kLookMax = 12;
+  constexpr std::int64_t kWholeMost = 64;
+  if (!emitted.is_object() || depth > kLookMax) return std::nullopt;
+  std::vector<SchemaJson> values;
+  if (emitted.contains("anyOf")) {
+    for (const SchemaJson& one : emitted.at("anyOf")) {
+      const auto own = values_of(one, depth + 1);
+      if (!own) return std::nullopt;
+      values.insert(values.end(), own->begin(), own->end());
+    }
+  } else if (emitted.contains("$ref")) {
+    const auto definition = definitions_.find(emitted.at("$ref").get<std::string>().substr(8));
+    return definition == definitions_.end() ? std::nullopt : values_of(*definition, depth + 1);
+  } else if (emitted.contains("enum")) {
+    values.assign(emitted.at("enum").begin(), emitted.at("enum").end());
+  } else if (emitted.value("type", "") == "boolean") {
+    values = {false, true};
+  } else if (emitted.value("type", "") == "null") {
+    values = {nullptr};
+  } else if (emitted.value("type", "") == "integer" && emitted.contains("minimum") && emitted.contains("maximum")) {
+    const auto low = emitted.at("minimum").get<std::int64_t>(), high = emitted.at("maximum").get<std::int64_t>();
+    if (low < -kWholeMost * kWholeMost || high > kWholeMost * kWholeMost || high - low > kWholeMost)
+      return std::nullopt;
+    const auto factor = emitted.value("multipleOf", std::int64_t{1});
+    for (std::int64_t value = low; value <= high; ++value)
+      if (value % factor == 0) values.emplace_back(value);
+  } else {
+    return std::nullopt;
+  }
+  return values;
+}
+
+// Few enough are written one by one; items that no other place may have need no comparison.
+SchemaJson SchemaConjunctions::unique_arrays(const SchemaJson& array, const std::string& at) const {
+  constexpr std::size_t kArraysMost = 500;
+  if (!array.contains("items")) return array;  // the empty one alone
+  const SchemaJson none = SchemaJson::array();
+  const SchemaJson& first = array.contains("prefixItems") ? array.at("prefixItems") : none;
+  const SchemaJson& others = array.at("items");
+  const std::size_t most = others == false              ? first.size()
+                           : array.contains("maxItems") ? array.at("maxItems").get<std::size_t>()
+                                                        : SIZE_MAX;
+  if (most <= 1) return array;
+  bool all_differ = others == false || most <= first.size();
+  for (std::size_t i = 0; i < first.size() && all_differ; ++i)
+    for (std::size_t j = 0; j < i && all_differ; ++j)
+      all_differ = first[j].dump().find("\"$ref\"") == std::string::npos && excludes(first[i], first[j]);
+  if (all_differ) return array;
+  const auto fail_here = [&] {
+    return fail(at, "has \"uniqueItems\" over more than " + std::to_string(kArraysMost) +
+                        " arrays, which is not supported; expected items of few values, or places that share none");
+  };
+  SchemaJson left = SchemaJson::array();
+  std::vector<SchemaJson> level{SchemaJson::array()};
+  const std::size_t least = array.value("minItems", std::size_t{0});
+  for (std::size_t length = 0; !level.empty(); ++length) {
+    if (length >= least)
+      for (const SchemaJson& one : level) left.push_back(one);
+    if (length >= most) break;
+    const auto values = values_of(length < first.size() ? first[length] : others);
+    if (!values) throw fail_here();
+    std::vector<SchemaJson> longer;
+    for (const SchemaJson& shorter : level)
+      for (const SchemaJson& value : *values)
+        if (std::ranges::none_of(shorter, [&](const SchemaJson& one) { return is_equal(one, value); })) {
+          longer.push_back(shorter);
+          longer.back().push_back(value);
+          if (left.size() + longer.size() > kArraysMost) throw fail_here();
+        }
+    level = std::move(longer);
+  }
+  if (left.empty()) return false;
+  return {{"enum", left}};
 }
 
 }  // namespace draftproof

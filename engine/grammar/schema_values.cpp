@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "base/utf8.hpp"
-#include "engine/grammar/json_schema.hpp"
+#include "engine/grammar/schema_conjunction.hpp"
 
 namespace draftproof {
 namespace {
@@ -34,6 +34,13 @@ bool is_of_type(const SchemaJson& value, const std::string& type) {
   if (type == "null") return value.is_null();
   if (type == "array") return value.is_array();
   return type == "object" && value.is_object();
+}
+
+bool are_unique(const SchemaJson& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (is_equal(values[i], values[j])) return false;
+  return true;
 }
 
 std::int64_t characters_of(const std::string& text) {
@@ -73,8 +80,9 @@ class ValueCheck {
         return type.is_string() && is_of_type(value, type.get<std::string>());
       });
     }
-    if (keyword == "const") return value == argument;
-    if (keyword == "enum") return std::ranges::find(argument, value) != argument.end();
+    const auto is_value = [&](const SchemaJson& one) { return is_equal(value, one); };
+    if (keyword == "const") return is_value(argument);
+    if (keyword == "enum") return std::ranges::any_of(argument, is_value);
     if (keyword == "$ref") {
       const SchemaJson* target = argument.is_string() ? referenced_schema(root_, argument.get<std::string>()) : nullptr;
       return target == nullptr ? std::nullopt : check(value, *target);
@@ -106,6 +114,7 @@ class ValueCheck {
   }
 
   static Truth of_number(const std::string& keyword, const SchemaJson& argument, const SchemaJson& value) {
+    if (keyword == kNotWhole) return !is_of_type(value, "integer");
     if (keyword == "minimum") return value >= argument;
     if (keyword == "maximum") return value <= argument;
     // A truth value is draft 4's, and makes the limit beside it exclusive.
@@ -130,8 +139,9 @@ class ValueCheck {
     if (keyword == "maxItems") return value.size() <= argument;
     if (keyword == "items" && argument.is_object() && !schema.contains("prefixItems"))
       return all(value, [&](const SchemaJson& item) { return check(item, argument); });
+    if (keyword == "uniqueItems") return argument != true || are_unique(value);
     const bool constrains = keyword == "items" || keyword == "prefixItems" || keyword == "contains" ||
-                            keyword == "uniqueItems" || keyword == "additionalItems" || keyword == "unevaluatedItems";
+                            keyword == "additionalItems" || keyword == "unevaluatedItems";
     return constrains ? std::nullopt : Truth(true);
   }
 
@@ -195,6 +205,11 @@ const SchemaJson* referenced_schema(const SchemaJson& root, const std::string& r
     begin = end + 1;
   }
   return at;
+}
+
+bool is_equal(const SchemaJson& a, const SchemaJson& b) {
+  if (!a.is_structured() || !b.is_structured()) return a == b;
+  return nlohmann::json(a) == nlohmann::json(b);  // which sorts names
 }
 
 std::optional<bool> is_of_schema(const SchemaJson& value, const SchemaJson& schema, const SchemaJson& root) {
