@@ -102,7 +102,9 @@ void add_dash(Options& options, ProgramContext& context) {
   options.files("files", arguments->files,
                 "Results to open: of demo, predict, sim, regress, ...; or drop them on the window");
   options.text("--panel", arguments->panel, "Show this panel alone", "NAME");
-  options.text("--lesson", arguments->lesson, "Show this lesson alone, in its panel (draftproof lesson)", "NAME");
+  options.text("--lesson", arguments->lesson,
+               "Show this lesson alone, in its panel: its name, or its number in the course (draftproof lesson)",
+               "NAME");
   options.text("--screenshot", arguments->screenshot, "Write a picture (PNG) instead of opening a window", "FILE");
   options.text("--pictures", arguments->pictures, "Write a picture of each panel and of all, as in docs/dash",
                "FOLDER");

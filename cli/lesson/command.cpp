@@ -7,7 +7,9 @@
 #include "base/error.hpp"
 #include "base/files/own_files.hpp"
 #include "base/json_values.hpp"
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "cli/lesson/course.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -73,10 +75,15 @@ void list_lessons(const std::vector<CourseLesson>& course, const LessonArguments
 void run(const LessonArguments& arguments, ProgramContext& context) {
   const std::vector<CourseLesson> course = read_course(own_file("course"));
   if (arguments.number.empty()) return list_lessons(course, arguments, context);
-  const auto number = read_integer(arguments.number, 1, std::ssize(course));
+  std::optional<std::int64_t> number = read_integer(arguments.number, 1, std::ssize(course));
+  std::vector<std::string> names;
+  for (const CourseLesson& lesson : course) names.push_back(lesson.name);
+  if (const auto named = std::ranges::find(names, arguments.number); named != names.end())
+    number = named - names.begin() + 1;
   if (!number)
-    throw usage_error("lesson", "is " + in_quotes(arguments.number) + "; expected " +
-                                    expected_text(IntegerRange{1, std::ssize(course)}));
+    throw usage_error("lesson", "is " + in_quotes(arguments.number) + did_you_mean(arguments.number, names) +
+                                    "; expected " + expected_text(IntegerRange{1, std::ssize(course)}) + ", or " +
+                                    joined(names, ", "));
   const CourseLesson& lesson = course[static_cast<std::size_t>(*number - 1)];
   std::vector<CheckedAnswer> checked;
   for (const std::string& check : arguments.checks) checked.push_back(check_answer(lesson, check));
@@ -96,7 +103,7 @@ void run(const LessonArguments& arguments, ProgramContext& context) {
 
 void add_lesson(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<LessonArguments>();
-  options.text("lesson", arguments->number, "Number of the lesson (none: the list of lessons)", "N");
+  options.text("lesson", arguments->number, "Number or name of the lesson (none: the list of lessons)", "N");
   options.texts("--check", arguments->checks,
                 "An answer to check, as 1=7/10: exercise 1 and a number or a fraction; exit code 1 if one is wrong",
                 "EXERCISE=ANSWER");

@@ -61,7 +61,7 @@ const std::vector<StartPath>& start_paths() {
        "put your kernels into that library, build it, then draftproof regress --library FILE (docs/your_kernel.md)"},
       {"tokens",
        "tokens that a sampler drew, with their logits",
-       {{"Which file?", "draws.npz"}},
+       {{"Which file?", "samples.safetensors"}},
        {"draftproof", "audit", "%1"},
        "docs/audit.md has the files; docs/conclusions.md what may be concluded"},
       {"rule",

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <regex>
+#include <sstream>
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
@@ -336,6 +337,26 @@ TEST_CASE("the launcher's own verbs have help and reject what they do not know")
     const ProgramResult wrong = run_command({kLauncher, verb, "--preset", "fast"});
     CHECK(wrong.exit_code == 2);
     CHECK(wrong.err == "draftproof: error: --preset: 'fast' is not one of release, asan\n");
+  }
+}
+
+TEST_CASE("the workflow of a hosted CI runs commands that there are, and keeps what they make") {
+  const fs::path root = fs::path(kLauncher).parent_path();
+  std::istringstream lines(read_whole_file((root / ".github/workflows/draftproof.yml").string()));
+  std::vector<std::string> commands, made;
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t at = line.find("command: "); at != std::string::npos) commands.push_back(line.substr(at + 9));
+    if (const std::size_t at = line.find("makes: "); at != std::string::npos) made.push_back(line.substr(at + 7));
+  }
+  CHECK(commands == std::vector<std::string>{".ci/run", "./draftproof wheel", "./draftproof web"});
+  CHECK(run_command({"test", "-x", (root / commands[0]).string()}).exit_code == 0);
+  for (std::size_t i = 1; i < commands.size(); ++i) {
+    const std::string verb = commands[i].substr(commands[i].find(' ') + 1);
+    INFO(verb);
+    const ProgramResult help = run_command({kLauncher, verb, "--help"});
+    CHECK(help.exit_code == 0);
+    CHECK(help.out.find("  " + verb + " ") != std::string::npos);
+    CHECK(made.at(i - 1) == "out/" + verb);
   }
 }
 

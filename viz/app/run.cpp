@@ -8,9 +8,12 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "base/strict_number.hpp"
+#include "sim/toml.hpp"
 #include "viz/app/png_picture.hpp"
 #include "viz/app/ui_context.hpp"
 #include "viz/app/window.hpp"
@@ -22,15 +25,28 @@ namespace {
 // Frames until sizes, scroll bars and docked windows have found their places, and each side's first panel is in front.
 constexpr int kSettlingFrames = 6;
 
+// Name of a lesson, which may be given by its number in the course.
+std::string lesson_named(const std::string& text) {
+  const auto number = read_integer(text, 1, 99);
+  if (!number) return text;
+  const TomlValue course = read_toml(own_file("course") + "/course.toml");
+  const auto& lessons = course.at("lesson").items();
+  if (*number > std::ssize(lessons))
+    throw usage_error("--lesson", "is " + in_quotes(text) + "; expected " +
+                                      expected_text(IntegerRange{1, std::ssize(lessons)}) + ", or a lesson's name");
+  return lessons[static_cast<std::size_t>(*number - 1)].at("name").text();
+}
+
 // The panel that has the lesson of the options is alone in it, with the lesson's settings. Usage error for a lesson
 // that none has.
 std::unique_ptr<Dashboard> dashboard_of(const RunOptions& options) {
   DashboardOptions of_dashboard = options.dashboard;
   std::vector<std::unique_ptr<Panel>> panels = all_panels();
   if (!options.lesson.empty()) {
+    const std::string lesson = lesson_named(options.lesson);
     std::vector<std::string> known;
     for (const auto& panel : panels) {
-      if (panel->begin_lesson(options.lesson)) of_dashboard.only_panel = panel->info().name;
+      if (panel->begin_lesson(lesson)) of_dashboard.only_panel = panel->info().name;
       std::ranges::copy(panel->lesson_names(), std::back_inserter(known));
     }
     if (of_dashboard.only_panel.empty())

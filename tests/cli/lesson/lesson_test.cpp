@@ -51,6 +51,7 @@ TEST_CASE("a lesson is its page, an answer is a number or a fraction, and a wron
   CHECK(page.exit_code == 0);
   CHECK(page.out.starts_with("# 2 Why rejection keeps the distribution\n"));
   CHECK(page.out.find("## Exercises") != std::string::npos);
+  CHECK(run_draftproof({"lesson", "rejection"}).out == page.out);
   CHECK(run_draftproof({"lesson", "2", "--check", "1=7/10"})
             .out.starts_with("Exercise 1: 7/10 is right; draftproof lab "));
   CHECK(run_draftproof({"lesson", "2", "--check", "1=0.7", "--check", "2=4/5"}).exit_code == 0);
@@ -65,6 +66,7 @@ TEST_CASE("a lesson is its page, an answer is a number or a fraction, and a wron
 
 TEST_CASE("lesson refuses lessons, exercises and answers that there are not") {
   check_refused({"lesson", "9"}, {"'9'", "[1, 8]"});
+  check_refused({"lesson", "filter"}, {"'filter'; did you mean 'filters'?", "[1, 8], or filters, rejection, "});
   check_refused({"lesson", "2", "--check", "4=1"}, {"--check", "'4'", "[1, 3]"});
   check_refused({"lesson", "2", "--check", "0.7"}, {"--check", "EXERCISE=ANSWER"});
   check_refused({"lesson", "2", "--check", "1=1/0"}, {"--check", "'1/0'", "7/10"});

@@ -45,6 +45,10 @@ TEST_CASE("dash --lesson shows the lesson's panel alone, and refuses a lesson th
   const auto panels = snapshots_of(options);
   REQUIRE(panels.size() == 1);
   CHECK(panels.at("distribution_lab").at("acceptance").get<double>() == Approx(0.7));
+  options.lesson = "2";
+  CHECK(snapshots_of(options).at("distribution_lab").at("acceptance").get<double>() == Approx(0.7));
+  options.lesson = "9";
+  CHECK_THROWS_WITH(snapshots_of(options), Catch::Contains("--lesson") && Catch::Contains("[1, 8]"));
   options.lesson = "rejectoin";
   CHECK_THROWS_WITH(snapshots_of(options), Catch::Contains("--lesson") && Catch::Contains("did you mean 'rejection'?"));
 }
