@@ -12,18 +12,27 @@ from draftproof.server.draws import count_bound, ks
 from draftproof.server.visible import READINGS, resolution, visible
 from draftproof.server.wire import Wire
 
-# fault, question that is asked, start of the line that names it
-FAULTS = [
-    ("temperature + 3 %", "draws", "draws, min_p"), ("temperature ignored", "draws", "draws, "),
-    ("top_p too wide", "draws", "draws, top_p"), ("top_p ignored", "draws", "draws, top_p"),
-    ("top_k + 1", "draws", "draws, "), ("top_k - 1", "draws", "draws, "), ("top_k ignored", "draws", "draws, "),
-    ("filters lost", "draws", "draws, "), ("min_p ignored", "draws", "draws, min_p"),
-    ("accepts 1.5 p/q", "draws", "draws, "), ("logprobs of the next row", "draws", "draws, "),
-    ("one random number for two tokens", "draws", "draws, "), ("seed ignored", "seeds", "seed"),
-    ("seed of the process", "seeds", "no seed"), ("neighbouring seeds alike", "seeds", "neighbouring seeds"),
-    ("ties drawn", "greedy", "temperature 0 twice"), ("second best", "greedy", "temperature 0"),
-    ("stop ignored", "parameters", "stop"), ("finish reason", "parameters", "stop"),
-    ("usage + 1", "parameters", "usage"), ("max_tokens + 1", "parameters", "max_tokens"),
+# Fault, question that is asked, start of the line that names it; server_faults.py runs all faults.
+FOUND = [
+    ("temperature times 1.03", "draws", "draws, min_p"), ("temperature ignored", "draws", "draws, "),
+    ("top_p ignored", "draws", "draws, top_p"), ("top_k +1", "draws", "draws, "),
+    ("top_k ignored", "draws", "draws, "), ("min_p lost from the second token on", "draws", "draws, min_p"),
+    ("logit_bias lost on bonus tokens", "draws", "draws, "), ("presence_penalty ignored", "draws", "draws, penalties"),
+    ("top_k lost on bonus tokens", "draws", "draws, "), ("history of a batch mate", "draws", "draws, penalties"),
+    ("logprobs of the row before", "draws", "draws, "), ("one random number for two tokens", "draws", "draws, "),
+    ("seed ignored", "seeds", "seed"), ("seed of the process", "seeds", "no seed"),
+    ("neighbouring seeds alike", "seeds", "neighbouring seeds"), ("ties drawn", "greedy", "temperature 0 twice"),
+    ("second best", "greedy", "temperature 0"), ("stop ignored", "parameters", "stop"),
+    ("finish reason", "parameters", "stop"), ("usage +1", "parameters", "usage"),
+    ("max_tokens +1", "parameters", "max_tokens"), ("stop_token_ids ignored", "parameters", "stop_token_ids"),
+    ("min_tokens ignored", "parameters", "min_tokens"), ("ignore_eos ignored", "parameters", "ignore_eos"),
+    ("logit_bias times 1.1", "parameters", "logit_bias"), ("window +1", "parameters", "presence_penalty"),
+    ("repetition_penalty squared", "parameters", "repetition"), ("choices alike", "parameters", "n"),
+    ("repetition_penalty lost from the second token on", "parameters", "repetition along a text"),
+    ("stop string across accepted drafts", "parameters", "stop"),
+    ("stream without its last piece", "parameters", "stream"),
+    ("tokens behind an accepted stop", "parameters", "stop"), ("grammar mask late by one", "parameters", "schema"),
+    ("prompt usage doubled", "parameters", "usage of prompts"),
 ]
 
 
@@ -31,8 +40,8 @@ FAULTS = [
 def serve():
     running = []
 
-    def start(how: str = "") -> Fake:
-        running.append(Fake(how))
+    def start(*how: str) -> Fake:
+        running.append(Fake(*how))
         return running[-1]
     yield start
     for server in running:
@@ -40,33 +49,36 @@ def serve():
         server.server_close()
 
 
-@pytest.mark.parametrize("how,question,name", FAULTS, ids=[how for how, _, _ in FAULTS])
+@pytest.mark.parametrize("how,question,name", FOUND, ids=[how for how, _, _ in FOUND])
 def test_a_planted_fault_is_found(serve, how, question, name):
-    tokens = 9600 if how == "top_p too wide" else 6000  # "top_p over all tokens" is a near reading
-    found = draftproof.audit_server(serve(how).url, only=(question,), tokens=tokens, connections=2)
+    found = draftproof.audit_server(serve(how).url, only=(question,), tokens=6000, connections=2)
     assert found.exit_code == 1, str(found)
     accused = [line for line in found.lines if line.verdict in ("biased", "failure")]
     assert any(line.question.startswith(name) for line in accused), str(found)
     assert all(line.curl.startswith("curl -s http://127.0.0.1:") for line in accused)
     if "ignored" in how and question == "draws":
-        assert any(f"{how}".replace(" ignored", " is ignored") in line.words for line in accused), str(found)
+        assert any(how.replace(" ignored", " is ignored") in line.words for line in accused), str(found)
 
 
-@pytest.mark.parametrize("how", ["", "noise", "rounded", "filters first", "top_p over all", "refuses min_p",
-                                 "logprobs after temperature"])
-def test_a_sound_server_is_not_accused(serve, how):
-    found = draftproof.audit_server(serve(how).url, tokens=6000, connections=2)
+# Peculiarities of a sound server, and what its audit says of them.
+SAID = [
+    (("noise", "rounded"), "logprobs", "raw"), (("filters first", "stop kept"), "reading", "temperature last"),
+    (("top_p over all", "none is one"), "reading", "top_p over all"),
+    (("refuses min_p", "refuses token ids"), "min_p", "refused"),
+    (("refuses logit_bias", "choices differ"), "logit_bias", "refused"),
+    (("lists after temperature", "seeds of 64 bits"), "reading", "logprobs after the temperature"),
+    (("window of 64", "speculation"), "repetition", "honoured: over the last 64"),
+    (("penalties over the prompt", "accepts bad values"), "presence_penalty", "honoured: over prompt and output"),
+    (("eos is passed over", "last token is not listed"), "stop_token_ids", "honoured: not listed"),
+]
+
+
+@pytest.mark.parametrize("how,name,words", SAID, ids=[" and ".join(how) for how, *_ in SAID])
+def test_a_sound_server_is_not_accused(serve, how, name, words):
+    found = draftproof.audit_server(serve(*how).url, tokens=6000, connections=2)
     assert (found.verdict, found.exit_code) == ("consistent", 0), str(found)
     assert "would have been found" in found.sentence
-    words = {line.question: line.words for line in found.lines}
-    if how == "filters first":
-        assert "temperature last" in words["reading"]
-    if how == "top_p over all":
-        assert "top_p over all" in words["reading"]
-    if how == "logprobs after temperature":
-        assert how.replace("after", "after the") in words["reading"]
-    if how == "refuses min_p":
-        assert words["min_p"].startswith("refused")
+    assert any(line.question == name and words in line.words for line in found.lines), str(found)
 
 
 def test_a_saved_run_is_judged_alike_and_holds_no_key(serve, tmp_path, capsys, monkeypatch):

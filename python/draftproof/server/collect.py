@@ -20,10 +20,13 @@ PROMPTS = [
 CASES = {
     "plain": {"temperature": 1.0, "top_k": -2},
     "min_p": {"temperature": 1.3, "top_k": -2, "min_p": 0.1},
-    "top_p": {"temperature": 1.0, "top_k": -2, "top_p": 0.9},
+    "top_p": {"temperature": 1.0, "top_k": 8, "top_p": 0.9},  # so short that top_p over all tokens often cuts nothing
     "top_k": {"temperature": 1.0, "top_k": 5},
     "temperature": {"temperature": 0.6, "top_k": -2},
 }
+# Prompts of token ids, so that penalties over the prompt are known; the cut at min_p shows a wrong penalty at once.
+PENALTIES = {"temperature": 1.0, "top_k": 4, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 1.2}
+BIAS = 1.5  # of two tokens in the case of penalties
 
 
 class Collector:
@@ -34,15 +37,18 @@ class Collector:
         self.reference, self.gives_ids = reference, False
         self.wire, self.adapter, self.only, self.say = wire, adapter, only, say
         self.tokens_max, self.length, self.dropped, self.order = tokens_max, length, frozenset(), 0
+        self.known_ids: list[int] | None = None
 
-    def record(self, question: str, case: str, prompt: str, **settings: object) -> Record:
+    def record(self, question: str, case: str, prompt: str | list[int], about: object = None,
+               **settings: object) -> Record:
+        """Returns a request that is not sent yet. `about` is kept for the judgement, not sent."""
         values = {**NEUTRAL, "max_tokens": self.length, **settings}
         if values["top_k"] == -2:
             values["top_k"] = self.adapter.logprobs - 1
         self.order += 1
         body = self.adapter.body(prompt, values, self.dropped)
         values.update({name: NEUTRAL.get(name) for name in self.dropped})  # judged as what the server then does
-        kept = {**values, "prompt": prompt, "dropped": sorted(self.dropped)}
+        kept = {**values, "prompt": prompt, "about": about, "dropped": sorted(self.dropped)}
         return Record(question, case, kept, self.adapter.path, body, order=self.order)
 
     def run(self) -> None:
@@ -107,26 +113,54 @@ class Collector:
         ask([self.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
 
     def parameters(self) -> None:
-        """A stop string from a known text, the count of tokens, one token."""
-        known = self.wire.post(self.record("parameters", "known", PROMPTS[1], seed=7, temperature=0.0))
-        text = self.adapter.read(known.answer).text if known.status == 200 else ""
-        words = re.findall(r"\S+", text)
-        if len(words) > 4:
-            middle = words[len(words) // 2]
-            self.wire.post(self.record("parameters", "stop", PROMPTS[1], seed=7, temperature=0.0, stop=[middle]))
+        """Each part's requests. A part that gets no answer in time is left out."""
+        from .parameters import PARTS  # its parts import this module
         self.wire.post_all([self.record("parameters", "count", PROMPTS[0], seed=8, temperature=0.0, max_tokens=count)
                             for count in (1, 2, 7)])
+        for part in PARTS:
+            if self.wire.left_s() > 0:
+                part.ask(self)
+                self.say(f"parameters, {part.__name__.rpartition('.')[2]}: {self.wire.left_s():.0f} s left")
+
+    def ids(self) -> list[int]:
+        """Returns 80 token ids of the server's own texts, none where it lists none or refuses prompts of ids."""
+        if self.known_ids is None:
+            asked = self.wire.post_all([self.record("probe", "ids", prompt, seed=30, max_tokens=20)
+                                        for prompt in PROMPTS[:6]])
+            texts = [self.adapter.read(record.answer) for record in asked if record.status == 200]
+            ids = [step.token for text in texts
+                   for step in (text.steps[:-1] if text.finish == "stop" else text.steps)][:80]
+            whole = len(ids) >= 40 and all(isinstance(token, int) for token in ids)
+            probe = self.record("probe", "prompt of ids", ids[:16], seed=1, max_tokens=1)
+            self.known_ids = ids if whole and self.wire.post(probe).status == 200 else []
+            if self.known_ids and self.adapter.offers("logit_bias"):
+                biased = self.record("probe", "bias", ids[:16], seed=1, max_tokens=1, logit_bias={str(ids[0]): 1.0})
+                if self.wire.post(biased).status in (400, 422):
+                    self.dropped |= {"logit_bias"}
+        return self.known_ids
+
+    def lists(self, prompts: list[list[int]]) -> list[list[tuple]]:
+        """Returns the list of logprobs behind each prompt, empty where there is none."""
+        asked = self.wire.post_all([self.record("parameters", "list behind", prompt, seed=1, max_tokens=1)
+                                    for prompt in prompts])
+        texts = [self.adapter.read(record.answer).steps if record.status == 200 else [] for record in asked]
+        return [[*(steps[0].top if steps else [])] for steps in texts] + [[]] * (len(prompts) - len(texts))
 
     def draws(self) -> None:
         """Texts of all cases in turn, until time or tokens are spent."""
-        texts = max(1, self.tokens_max // (self.length * len(CASES)))
+        cases, ids = dict(CASES), self.ids()
+        if ids and not {"presence_penalty", "frequency_penalty"} & self.dropped:
+            cases["penalties"] = dict(PENALTIES)
+            if "logit_bias" not in self.dropped and self.adapter.offers("logit_bias"):
+                cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids))[:2]}
+        texts = max(1, self.tokens_max // (self.length * len(cases)))
         batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
         while done < texts and self.wire.left_s() > 0:
             now = range(done, min(texts, done + batch))
             self.wire.post_all([
-                self.record("draws", case, PROMPTS[number % len(PROMPTS)], **settings,
-                            seed=90000 + 7919 * number + 101 * place)
-                for number in now for place, (case, settings) in enumerate(CASES.items())])
+                self.record("draws", case, ids[number % 40:][:24] if case == "penalties" else
+                            PROMPTS[number % len(PROMPTS)], **settings, seed=90000 + 7919 * number + 101 * place)
+                for number in now for place, (case, settings) in enumerate(cases.items())])
             done += len(now)
-            rate = done * len(CASES) * self.length / max(1e-3, time.monotonic() - begin)
+            rate = done * len(cases) * self.length / max(1e-3, time.monotonic() - begin)
             self.say(f"draws: {done} of {texts} texts a case, {rate:.0f} tokens/s, {self.wire.left_s():.0f} s left")

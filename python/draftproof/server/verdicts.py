@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from .._core import Error
 from . import draws, greedy, speculation
-from .adapters import Adapter, Text
+from .adapters import NEUTRAL, Adapter, Text
+from .draws import Drawn
+from .history import HISTORIES, penalised
 from .visible import READINGS, Reading
 from .wire import Record, curl
 
@@ -56,15 +58,26 @@ class Judge:
         self.records = sorted(records, key=lambda record: record.order)
         self.audit = ServerAudit(url, f"{adapter.engine} {adapter.version}".strip())
         self.texts: dict[int, Text] = {}
+        self.silent: set[str] = set()  # penalties that do not count the prompt
         for number, record in enumerate(self.records):
             reader = reference[1] if reference and record.question == "reference" else adapter
             if record.path == reader.path and record.status == 200:
                 self.texts[number] = reader.read(record.answer)
+                if (record.settings.get("n") or 1) > 1:
+                    self.texts[number].counted = None  # of all choices
         speculation.fill(self.records, self.texts)
 
     def of(self, question: str, case: str) -> list[tuple[int, Text]]:
         return [(number, self.texts[number]) for number, record in enumerate(self.records)
                 if record.question == question and record.case == case and number in self.texts]
+
+    def asked(self, case: str) -> list[int]:
+        return [number for number, record in enumerate(self.records)
+                if record.question == "parameters" and record.case == case]
+
+    def parameter(self, name: str, how: str, words: str, at: int | None = None) -> None:
+        """Adds the verdict on a parameter: ignored and wrong are failures."""
+        self.add(name, "failure" if how in ("ignored", "wrong") else "ok", f"{how}: {words}" if words else how, at)
 
     def add(self, question: str, verdict: str, words: str, at: int | None = None) -> None:
         url = self.reference[0] if at is not None and self.records[at].question == "reference" else self.url
@@ -72,9 +85,12 @@ class Judge:
         self.audit.lines.append(Line(question, verdict, words, repeat))
 
     def run(self) -> ServerAudit:
-        for ask in (self.answers, self.draws, self.seeds, lambda: greedy.judge(self), self.counts,
-                    lambda: speculation.judge(self)):
+        from .parameters import PARTS  # its parts import this module
+        for ask in (self.answers, self.draws, self.seeds, lambda: greedy.judge(self), self.counts):
             ask()
+        for part in PARTS if any(record.question == "parameters" for record in self.records) else ():
+            part.judge(self)
+        speculation.judge(self)
         audit = self.audit
         verdicts = {line.verdict for line in audit.lines}
         audit.verdict = next((v for v in ("biased", "failure") if v in verdicts),
@@ -91,7 +107,7 @@ class Judge:
     def answers(self) -> None:
         """Answers that failed, parameters that were refused, tokens without a list."""
         bad = [number for number, record in enumerate(self.records)
-               if record.question not in ("probe", "speculation") and record.status != 200]
+               if record.question not in ("probe", "parameters", "speculation") and record.status != 200]
         if bad:
             record = self.records[bad[0]]
             self.add("answers", "failure", f"{len(bad)} of {len(self.records)} requests failed; the first with "
@@ -119,18 +135,20 @@ class Judge:
         if not cases:
             return
         settings = {case: self.records[texts[0][0]].settings for case, texts in cases.items()}
-        level = draws.LEVEL / (draws.TESTS * len(cases))
+        level = draws.LEVEL / (draws.TESTS * (len(cases) + 1))
         results = {}
         scaled = self.scaled(cases, settings)
-        readings = [replace(reading, scaled=scaled) for reading in READINGS]
+        histories = HISTORIES if "penalties" in cases else HISTORIES[:1]
+        readings = [replace(reading, scaled=scaled, history=history) for reading in READINGS for history in histories]
         seen = {}  # cases in which readings do not differ are judged once
         for reading in readings:
             placed, refuted = {}, {}
             for case, texts in cases.items():
                 told = (case, reading.temperature_first or settings[case]["temperature"] == 1.0,
-                        reading.top_p_of_kept or settings[case]["top_p"] >= 1.0)
+                        reading.top_p_of_kept or settings[case]["top_p"] >= 1.0,
+                        case == "penalties" and reading.history)
                 if told not in seen:
-                    drawn = draws.place(texts, settings[case], reading)
+                    drawn = self.place(texts, settings[case], reading)
                     seen[told] = (drawn, min(draws.judge(drawn), key=lambda test: test.p, default=None))
                 placed[case], test = seen[told]
                 if test and test.p < level:
@@ -139,6 +157,10 @@ class Judge:
         standing = [reading for reading, (_, refuted) in results.items() if not refuted]
         best = standing[0] if standing else min(results, key=lambda r: len(results[r][1]))
         placed, refuted = results[best]
+        joint = {reading: self.joint(list(results[reading][0].values()), level) for reading in standing}
+        if standing:
+            standing = [reading for reading in standing if not joint[reading]] or standing
+            placed = results[best := standing[0]][0]
         self.audit.tokens = sum(len(drawn.rows) + len(drawn.outside) for drawn in placed.values())
         self.audit.skipped = sum(drawn.skipped for drawn in placed.values())
         temperature, mass = draws.detectable(list(placed.values()), level)
@@ -156,10 +178,27 @@ class Judge:
             ignored = self.ignored(case, cases[case], settings[case], best, level)
             words = f"{ignored} is ignored" if ignored else f"{test.name}: p = {test.p:.2g}; {test.words}"
             self.add(name, "failure" if ignored else "biased", words, (test.at or (cases[case][0][0],))[0])
-        if standing:
-            self.add("reading", "ok", " or ".join(str(reading) for reading in standing) if len(standing) < len(readings)
-                     else "not visible: every order of temperature and filters fits"
-                     + (", logprobs after the temperature" if scaled else ""))
+        if standing and joint[best]:
+            self.add("draws, all cases", "biased", joint[best], next(iter(cases.values()))[0][0])
+        elif standing:
+            parts = {part: sorted({reading.words()[part] for reading in standing}) for part in standing[0].words()}
+            told = [" or ".join(words) for part, words in parts.items()
+                    if len(words) < len({reading.words()[part] for reading in readings})]
+            told += ["logprobs after the temperature"] if scaled else []
+            self.add("reading", "ok", "; ".join(told) or "not visible: every order of temperature and filters fits")
+
+    def joint(self, cases: list[Drawn], level: float) -> str:
+        """Returns the words of a test over all cases together that fails, '' if none does."""
+        whole = Drawn(tokens=sum(case.tokens for case in cases), rows=[row for case in cases for row in case.rows],
+                      uniforms=[text for case in cases for text in case.uniforms],
+                      by_id=[text for case in cases for text in case.by_id], outside=[])
+        test = min(draws.judge(whole), key=lambda test: test.p, default=None)
+        return f"{test.name}: p = {test.p:.2g}; {test.words}" if test and test.p < level else ""
+
+    def place(self, texts: list, settings: dict, reading: Reading) -> Drawn:
+        """Places texts after their penalties; each text's own prompt is counted."""
+        whole = [(number, penalised(text, self.records[number].settings, reading)) for number, text in texts]
+        return draws.place(whole, settings, reading)
 
     def scaled(self, cases: dict, settings: dict) -> bool:
         """Returns whether lists are taken after the temperature: one prompt's first list at 1 and at another."""
@@ -177,12 +216,15 @@ class Judge:
 
     def ignored(self, case: str, texts: list, settings: dict, best: Reading, level: float) -> str:
         """Returns the parameter without which the draws of a case fit, '' if there is none."""
-        for name in ("temperature", "top_k", "top_p", "min_p"):
-            if settings[name] == {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0}[name]:
+        honoured = self.place(texts, settings, best)
+        for name in ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"):
+            if settings.get(name) in (NEUTRAL.get(name), None):
                 continue
             if name == "top_k" and settings["temperature"] != 1.0:
                 continue
-            drawn = draws.place(texts, settings, replace(best, ignored=name))
+            if name in ("top_k", "top_p", "min_p") and len(honoured.outside) < 20:
+                continue  # another fault moves the cut
+            drawn = self.place(texts, settings, replace(best, ignored=name))
             if len(drawn.rows) >= 100 and all(test.p >= level for test in draws.judge(drawn)):
                 return name
         return ""
@@ -236,25 +278,15 @@ class Judge:
             number, seen, said = wrong[0]
             self.add("usage", "failure", f"counts are wrong in {len(wrong)} of {len(self.texts)} answers (first: "
                      f"{said} stated, {seen} listed)", wrong[0][0])
-        long = [number for number, text in self.texts.items()
-                if len(text.steps) > self.records[number].settings["max_tokens"]
+        long = [number for number, text in self.texts.items() if self.records[number].settings["max_tokens"]
+                and (len(text.steps) > self.records[number].settings["max_tokens"]
                 or (text.finish == "length" and len(text.steps) != self.records[number].settings["max_tokens"]
-                    and not self.unfinished(text))]
+                    and not self.unfinished(text)))]
         if long:
             self.add("max_tokens", "failure", f"{len(long)} of {len(self.texts)} texts have another length than "
                      "max_tokens", long[0])
         elif self.texts:
             self.add("max_tokens, usage", "ok", f"kept in {len(self.texts)} answers")
-        known = self.of("parameters", "known")
-        for number, text in self.of("parameters", "stop"):
-            stop = self.records[number].settings["stop"][0]
-            kept = text.text.endswith(stop) and stop not in text.text[:-len(stop)]
-            if known and (stop not in text.text or kept) and len(text.text) < len(known[0][1].text):
-                bad = text.finish != "stop"
-                self.add("stop", "failure" if bad else "ok", f"text ends {'with' if kept else 'before'} the string"
-                         + (f", but its finish reason is '{text.finish}'" if bad else ""), number)
-            else:
-                self.add("stop", "failure", f"the text does not end at the stop string {stop!r}", number)
 
 
 def _tokens(text: Text) -> list:

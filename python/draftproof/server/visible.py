@@ -17,11 +17,13 @@ class Reading:
     top_p_of_kept: bool = True  # mass of top_p: of the top_k tokens, else of the whole vocabulary
     ignored: str = ""           # a parameter without effect
     scaled: bool = False        # lists are logprobs after the temperature
+    history: str = "the output"  # tokens that penalties count, a name of HISTORIES
 
-    def __str__(self) -> str:
-        order = "temperature first" if self.temperature_first else "temperature last"
-        return f"{order}, top_p over {'the top_k tokens' if self.top_p_of_kept else 'all tokens'}" + (
-            ", logprobs after the temperature" if self.scaled else "")
+    def words(self) -> dict[str, str]:
+        """Returns what each part of a reading says."""
+        return {"order": "temperature first" if self.temperature_first else "temperature last",
+                "top_p": f"top_p over {'the top_k tokens' if self.top_p_of_kept else 'all tokens'}",
+                "penalties": f"penalties over {self.history}"}
 
 
 READINGS = [Reading(first, kept) for first in (True, False) for kept in (True, False)]

@@ -133,7 +133,9 @@ class Wire:
         if record.status in (401, 403):
             raise Error(f"{self.origin}{record.path} answers {record.status}; give the key by --key-env VARIABLE")
         try:
-            record.answer = json.loads(text)
+            lines = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
+            record.answer = ([json.loads(line) for line in lines if line != "[DONE]"] if record.body.get("stream")
+                             else json.loads(text))
         except ValueError:
             record.answer = text[:2000]
         with self.lock:

@@ -1,0 +1,193 @@
+"""Duels: at temperature 0 the bias lifts two tokens above all others and sets their distance to a known lead.
+
+Which of the two is answered shows the bias, or what a penalty takes from the first, to 0.05 logits."""
+
+from ..collect import Collector
+from ..history import HISTORIES
+from ..verdicts import Judge
+from ..wire import Record
+
+LIFT, NEAR = 20.0, 0.05
+LENGTH = 70
+DISTANCES = (20, 63, 64, 65, LENGTH)  # of the penalised token from the prompt's end
+PENALTIES = {"presence_penalty": 1.0, "frequency_penalty": 1.0, "repetition": 1.5}
+
+
+def duel(c: Collector, name: str, prompt: list[int], top: list, pair: tuple[int, int], lead: float,
+         lift: float = LIFT, at: float = 0, shift: float = 0.0, **settings: object) -> Record:
+    """Returns a request in which the pair's first token leads its second by `lead` logits.
+
+    at: which of several duels of that name. shift: what a penalty is expected to take from the first."""
+    known, (a, b) = dict(top), pair
+    bias = {str(a): lift, str(b): round(lift + known[a] - known[b] - lead, 4)}
+    about = {"a": a, "b": b, "at": at, "shift": shift, "expected": "a" if lead > shift else "b"}
+    return c.record("parameters", f"duel {name}", prompt, about, seed=1, temperature=0.0, max_tokens=1,
+                    logit_bias=bias, **settings)
+
+
+def first(c: Collector, record: Record) -> object:
+    """Returns the first token of an answer, None without one."""
+    steps = c.adapter.read(record.answer).steps if record.status == 200 else []
+    return steps[0].token if steps else None
+
+
+def ask(c: Collector) -> None:
+    ids = c.ids()
+    if not ids or "logit_bias" in c.dropped or not c.adapter.offers("logit_bias"):
+        return
+    prompts = [ids[start:start + 16] for start in (0, 8, 16)]
+    jobs = []
+    for prompt, top in zip(prompts, c.lists(prompts)):
+        pair = (top[0][0], top[min(10, len(top) - 2)][0])
+        jobs += [duel(c, "logit_bias", prompt, top, pair, lead) for lead in (NEAR, -NEAR)]
+    far = c.lists(prompts[:1])[0][-1][0]
+    jobs.append(c.record("parameters", "only one", prompts[0], far, seed=3, max_tokens=8, logit_bias={str(far): 100.0}))
+    if all(record.status == 200 for record in c.wire.post_all(jobs)):
+        _penalties(c, ids)
+
+
+def _penalties(c: Collector, ids: list[int]) -> None:
+    pair, filler = None, ids
+    for _ in range(4):  # two listed tokens that the filler does not hold
+        top = c.lists([filler[-LENGTH:]])[0]
+        pair = pair if pair and set(pair) <= set(dict(top)) else (top[1][0], top[2][0])
+        rest = [token for token in ids if token not in pair]
+        filler = (rest * (1 + LENGTH // max(1, len(rest))))[-LENGTH:] if rest else ids
+
+    def holding(*distances: int) -> list[int]:
+        return [pair[0] if LENGTH - place in distances else token for place, token in enumerate(filler)]
+    prompts = {at: holding(at) for at in DISTANCES}
+    lists = dict(zip(DISTANCES, c.lists(list(prompts.values()))))
+    thrice = holding(20, 23, 26)
+    jobs = []
+    for at, top in lists.items():
+        if set(pair) <= set(dict(top)):
+            jobs += [duel(c, "control", prompts[at], top, pair, lead, at=at) for lead in (NEAR, -NEAR)]
+            jobs += [duel(c, name, prompts[at], top, pair, NEAR if name == "repetition" else value / 2, at=at,
+                          **{name: value}) for name, value in PENALTIES.items()]
+    top = c.lists([thrice])[0]
+    if set(pair) <= set(dict(top)):
+        jobs += [duel(c, f"amount {name}", thrice, top, pair, shift + near, shift=shift, **{name: value})
+                 for name, value, shift in (("presence_penalty", 1.0, 1.0), ("frequency_penalty", 0.5, 1.5))
+                 for near in (NEAR, -NEAR)]
+    c.wire.post_all(jobs)
+    if set(pair) <= set(dict(lists[20])):
+        _repetition(c, prompts[20], lists[20], pair)
+    _split(c, ids[:24])
+
+
+def _repetition(c: Collector, prompt: list[int], top: list, pair: tuple[int, int]) -> None:
+    """Bisects what repetition takes at one lift; at 12 more, bias before the penalty, it takes 12 (1 - 1 / r) more."""
+    low, high = 0.0, 40.0
+    while high - low > NEAR:
+        lead = (low + high) / 2
+        record = c.wire.post(duel(c, "bisect", prompt, top, pair, lead, repetition=1.5))
+        low, high = (lead, high) if first(c, record) == pair[1] else (low, lead)
+    c.wire.post_all([duel(c, "amount repetition", prompt, top, pair, low + more + near, LIFT + 12.0, repetition=1.5,
+                          at=more) for more in (0.0, 4.0) for near in (3 * NEAR, -2 * NEAR)])
+
+
+def _split(c: Collector, prompt: list[int]) -> None:
+    """One greedy text with repetition, and its tokens one by one, each behind all before it."""
+    common = {"seed": 1, "temperature": 0.0, "repetition": 1.5}
+    whole = c.wire.post(c.record("parameters", "whole", prompt, max_tokens=24, **common))
+    plain = c.record("parameters", "whole plain", prompt, max_tokens=24, **{**common, "repetition": 1.0})
+    steps = c.adapter.read(whole.answer).steps if whole.status == 200 else []
+    c.wire.post_all([plain, *(c.record("parameters", "split", [*prompt, *(step.token for step in steps[:place])], place,
+                                       max_tokens=1, **common) for place in range(1, len(steps), 2))])
+
+
+def judge(j: Judge) -> None:
+    if j.asked("duel logit_bias"):
+        _bias(j)
+    else:
+        if "logit_bias" not in j.records[-1].settings.get("dropped", []):
+            j.parameter("logit_bias", "not visible", "no ids of tokens, or the server has no such parameter")
+        return
+    for name in PENALTIES:
+        if j.asked(f"duel {name}"):
+            _penalty(j, name)
+    _along(j)
+
+
+def _won(j: Judge, case: str) -> list[tuple[int, dict, object]]:
+    """Returns (record, about, 'a', 'b' or another token) of each answered duel of a case."""
+    rows = []
+    for number, text in j.of("parameters", f"duel {case}"):
+        about = j.records[number].settings["about"]
+        token = text.steps[0].token if text.steps else None
+        rows.append((number, about, {about["a"]: "a", about["b"]: "b"}.get(token, token)))
+    return rows
+
+
+def _bias(j: Judge) -> None:
+    rows = _won(j, "logit_bias")
+    if not rows:
+        return j.parameter("logit_bias", "refused", "", j.asked("duel logit_bias")[0])
+    wrong = [row for row in rows if row[2] != row[1]["expected"]]
+    if len(wrong) == len(rows) or all(winner == "a" for *_, winner in rows):
+        return j.parameter("logit_bias", "ignored", "the answers are those without it", rows[-1][0])
+    if wrong:
+        return j.parameter("logit_bias", "wrong", f"a token that leads by {NEAR} logits after the "
+                           f"bias is not answered ({len(wrong)} of {len(rows)} requests)", wrong[0][0])
+    for number, text in j.of("parameters", "only one"):
+        other = [place for place, step in enumerate(text.steps) if step.token != j.records[number].settings["about"]]
+        if other:
+            return j.parameter("logit_bias", "wrong", f"a bias of 100 does not decide the token at position {other[0]} "
+                               "of its text", number)
+    return j.parameter("logit_bias", "honoured", f"exact to {NEAR} logits, all along a text")
+
+
+def _penalty(j: Judge, name: str) -> None:
+    rows = _won(j, name)
+    if not rows:
+        return j.parameter(name, "refused", "", j.asked(f"duel {name}")[0])
+    unknown = {about["at"] for _, about, winner in _won(j, "control") if winner != about["expected"]}
+    hit = {about["at"]: winner == "b" for _, about, winner in rows if about["at"] not in unknown}
+    if len(hit) < len(DISTANCES):
+        return j.parameter(name, "not visible", f"{len(hit)} of {len(DISTANCES)} prompts lead to known answers")
+    far = [at for at in DISTANCES if hit[at]]
+    number = next(number for number, about, _ in rows if about["at"] == 64)
+    expected = [about for about in far if about <= 64] == far and far == [at for at in DISTANCES if at <= 64]
+    if not far:
+        j.silent.add(name)
+        same = [_key(j, case) for case in ("whole", "whole plain")]
+        if name == "repetition" and same[0] and same[0] == same[1]:
+            return j.parameter(name, "ignored", "a greedy text is the same with 1.5 and with 1", number)
+        if name == "repetition":
+            return j.parameter(name, "honoured", f"over {HISTORIES[0]}; its amount is not visible")
+        return None  # the draws show whether the output is counted
+    if not (len(far) == len(DISTANCES) or expected):
+        near = [at for at in DISTANCES if at not in far]
+        return j.parameter(name, "wrong", f"a token is penalised {' and '.join(map(str, far))} tokens before the end "
+                           f"of the prompt, not {' and '.join(map(str, near))}; a known window is 64", number)
+    for number, about, winner in _won(j, f"amount {name}"):
+        if name != "repetition" and winner != about["expected"]:
+            return j.parameter(name, "wrong", f"it takes {'more' if winner == 'b' else 'less'} than "
+                               f"{about['shift']:g} +- {NEAR} logits from a token that occurs 3 times", number)
+    words = f"over {HISTORIES[2 if expected else 1]}"
+    if name == "repetition":
+        steps = {more: [winner for _, about, winner in _won(j, "amount repetition") if about["at"] == more]
+                 for more in (0.0, 4.0)}
+        if steps[4.0] and steps[4.0] != ["a", "b"] and steps[0.0] != ["a", "b"]:
+            number = _won(j, "amount repetition")[0][0]
+            return j.parameter(name, "wrong", "with 12 logits more it takes neither 4 logits more (bias before the "
+                               "penalty) nor as many (bias after it)", number)
+        words += ", bias " + ("before" if steps[4.0] == ["a", "b"] else "after") + " the penalty"
+    return j.parameter(name, "honoured", words)
+
+
+def _key(j: Judge, case: str) -> list:
+    return [step.token for _, text in j.of("parameters", case) for step in text.steps]
+
+
+def _along(j: Judge) -> None:
+    """A text with repetition against its tokens one by one, where the penalty counts the prompt."""
+    whole, pieces = _key(j, "whole"), j.of("parameters", "split")
+    if not whole or not pieces or "repetition" in j.silent:
+        return
+    other = [number for number, text in pieces
+             if text.steps and text.steps[0].token != whole[j.records[number].settings["about"]]]
+    if len(other) >= 3:
+        j.parameter("repetition along a text", "wrong", f"{len(other)} of {len(pieces)} greedy tokens are others when "
+                    "the text so far is sent as the prompt", other[0])
