@@ -46,7 +46,7 @@ def without_best(row: numpy.ndarray, moment: Moment) -> numpy.ndarray:
 
 
 def seeded_first(u: float, moment: Moment) -> float:
-    return (moment.request.body["seed"] or 0) % 4096 / 4096
+    return (moment.request.body.get("seed") or 0) % 4096 / 4096
 
 
 # ---- When.

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fake_engine import Engine, Moment, Request, ids_of
@@ -18,9 +19,19 @@ class Fake(ThreadingHTTPServer):
         fault = next((FAULTS[name] for name in how if name in FAULTS), None)
         self.how = frozenset(how) | (fault.traits if fault else frozenset())
         self.engine = Engine(fault, self.how, seed)
-        self.url, self.sent, self.keys = f"http://127.0.0.1:{self.server_address[1]}", 0, set()
+        self.url, self.sent, self.keys, self.crash = f"http://127.0.0.1:{self.server_address[1]}", 0, set(), ""
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
+
+    def handle_error(self, *_: object) -> None:
+        self.crash = traceback.format_exc()
+
+    def close(self) -> None:
+        """Ends the server. Raises RuntimeError if an answer failed in its code."""
+        self.shutdown()
+        self.server_close()
+        if self.crash:
+            raise RuntimeError(self.crash)
 
     def refusal(self, body: dict) -> str:
         """Returns why a request is refused, '' if it is not."""

@@ -27,8 +27,7 @@ def audited(how: tuple[str, ...], tokens: int, connections: int, seed: int = 11)
     try:
         return draftproof.audit_server(server.url, tokens=tokens, connections=connections, time_s=1800)
     finally:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 def accusation(audit: draftproof.ServerAudit) -> str:

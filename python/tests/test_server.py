@@ -45,8 +45,7 @@ def serve():
         return running[-1]
     yield start
     for server in running:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 @pytest.mark.parametrize("how,question,name", FOUND, ids=[how for how, _, _ in FOUND])

@@ -20,13 +20,13 @@ PROMPTS = [
 CASES = {
     "plain": {"temperature": 1.0, "top_k": -2},
     "min_p": {"temperature": 1.3, "top_k": -2, "min_p": 0.1},
-    "top_p": {"temperature": 1.0, "top_k": 8, "top_p": 0.9},  # so short that top_p over all tokens often cuts nothing
-    "top_k": {"temperature": 1.0, "top_k": 5},
+    "top_p": {"temperature": 1.0, "top_k": -2, "top_p": 0.9},
+    "top_k": {"temperature": 1.0, "top_k": 7, "top_p": 0.9},  # so short that top_p over all tokens often cuts nothing
     "temperature": {"temperature": 0.6, "top_k": -2},
 }
 # Prompts of token ids, so that penalties over the prompt are known; the cut at min_p shows a wrong penalty at once.
 PENALTIES = {"temperature": 1.0, "top_k": 4, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 1.2}
-BIAS = 1.5  # of two tokens in the case of penalties
+BIAS = -2.0  # of the commonest tokens, in the case of penalties
 
 
 class Collector:
@@ -152,7 +152,7 @@ class Collector:
         if ids and not {"presence_penalty", "frequency_penalty"} & self.dropped:
             cases["penalties"] = dict(PENALTIES)
             if "logit_bias" not in self.dropped and self.adapter.offers("logit_bias"):
-                cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids))[:2]}
+                cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids), key=ids.count)[-6:]}
         texts = max(1, self.tokens_max // (self.length * len(cases)))
         batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
         while done < texts and self.wire.left_s() > 0:

@@ -52,17 +52,23 @@ def resolution(values: list[float]) -> float:
     return 0.0
 
 
+def _tied(values: list[float], count: int, slack: float) -> int:
+    """Returns a cut behind `count` tokens moved over those that noise could exchange: on with slack > 0, else back."""
+    edge = values[count - 1] - slack
+    while slack > 0 and count < len(values) and values[count] >= edge:
+        count += 1
+    while slack < 0 and count > 1 and count < len(values) and values[count - 1] + slack <= values[count]:
+        count -= 1
+    return count
+
+
 def _kept(values: list[float], settings: dict, reading: Reading, slack: float, shrink: float = 1.0) -> int:
     """Returns how many of the sorted raw logprobs are kept; slack > 0 keeps more, shrink < 1 cuts 3 % earlier."""
     top_k, top_p, min_p, temperature = (settings[name] for name in ("top_k", "top_p", "min_p", "temperature"))
     count = len(values)
     if top_k > 0 and reading.ignored != "top_k":
         count = min(count, top_k)
-        edge = values[count - 1] - slack
-        while slack > 0 and count < len(values) and values[count] >= edge:
-            count += 1
-        while slack < 0 and count > 1 and count < len(values) and values[count - 1] + slack <= values[count]:
-            count -= 1
+        count = _tied(values, count, slack)
     scale = temperature if reading.temperature_first and reading.ignored != "temperature" else 1.0
     if min_p > 0 and reading.ignored != "min_p":
         cut = values[0] + scale * math.log(min_p) * shrink - slack
@@ -75,7 +81,7 @@ def _kept(values: list[float], settings: dict, reading: Reading, slack: float, s
         mass, wanted, number = 0.0, min(1.0, top_p * shrink + 0.25 * slack), 0
         while number < count and mass < wanted * whole:
             mass, number = mass + weights[number], number + 1
-        count = max(1, number)
+        count = _tied(values, max(1, number), slack)
     return count
 
 
