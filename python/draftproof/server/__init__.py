@@ -7,20 +7,20 @@ from pathlib import Path
 
 from .._core import Error
 from .adapters import sniff
-from .collect import QUESTIONS, Collector
+from .collect import PROFILES, QUESTIONS, Collector
 from .verdicts import Judge, Line, ServerAudit, load
 from .wire import Wire
 
 __all__ = ["Line", "ServerAudit", "audit_server"]
 
 
-def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, time_s: float = 60.0,
-                 tokens: int = 20000, length: int = 48, connections: int = 4, key_env: str | None = None,
+def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, profile: str = "quick",
+                 time_s: float | None = None, tokens: int | None = None, length: int = 48, connections: int = 4, key_env: str | None = None,
                  save: str | None = None, reference: str | None = None, progress: bool = False) -> ServerAudit:
     """Audits a server of language models, or a file that `save` wrote.
 
-    url: http://HOST:PORT, or the path of a saved run. only: questions of QUESTIONS. time_s: seconds for requests.
-    tokens: tokens drawn at most. length: tokens a text. key_env: environment variable of the key, never saved.
+    url: http://HOST:PORT, or the path of a saved run. only: questions of QUESTIONS. profile: of PROFILES, for
+    time_s: seconds for requests, and tokens: tokens drawn at most, where they are not given. length: tokens a text. key_env: environment variable of the key, never saved.
     reference: URL of a server whose texts at temperature 0 are compared.
     Raises Error if the server is not reached, serves no language model or gives no logprobs.
     """
@@ -32,6 +32,10 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
     unknown = sorted(set(only) - set(QUESTIONS))
     if unknown:
         raise Error(f"the question '{unknown[0]}' is unknown; expected {', '.join(QUESTIONS)}")
+    if profile not in PROFILES:
+        raise Error(f"the profile is '{profile}'; expected {' or '.join(PROFILES)}")
+    given = zip((time_s, tokens), PROFILES[profile])
+    time_s, tokens = (bound if value is None else value for value, bound in given)
     for name, value, least in (("time_s", time_s, 1), ("tokens", tokens, 1), ("length", length, 8),
                                ("connections", connections, 1)):
         if not value >= least:

@@ -5,7 +5,7 @@ import sys
 
 from .._core import Error
 from . import audit_server
-from .collect import QUESTIONS
+from .collect import PROFILES, QUESTIONS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -15,8 +15,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", help="the server's name of a model (default: its first)")
     parser.add_argument("--reference", metavar="URL", help="a server whose texts at temperature 0 are compared")
     parser.add_argument("--only", default=",".join(QUESTIONS), help="questions, by commas (default: %(default)s)")
-    parser.add_argument("--time", type=float, default=60.0, help="seconds for requests (default: 60)")
-    parser.add_argument("--tokens", type=int, default=20000, help="tokens drawn at most (default: 20000)")
+    parser.add_argument("--profile", choices=list(PROFILES), default="quick", help="bounds (default: %(default)s)")
+    for number, name, kind, words in ((0, "--time", float, "seconds for requests"),
+                                      (1, "--tokens", int, "tokens drawn at most")):
+        bounds = ", ".join(f"{profile}: {row[number]:.0f}" for profile, row in PROFILES.items())
+        parser.add_argument(name, type=kind, help=f"{words} ({bounds})")
     parser.add_argument("--length", type=int, default=48, help="tokens a text (default: 48)")
     parser.add_argument("--connections", type=int, default=4, help="requests at a time (default: 4)")
     parser.add_argument("--key-env", help="environment variable that holds the key")
@@ -24,7 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="prints the result as JSON")
     given = parser.parse_args(arguments)
     try:
-        audit = audit_server(given.url, model=given.model, only=tuple(given.only.split(",")), time_s=given.time,
+        audit = audit_server(given.url, model=given.model, only=tuple(given.only.split(",")),
+                             profile=given.profile, time_s=given.time,
                              tokens=given.tokens, length=given.length, connections=given.connections,
                              key_env=given.key_env, save=given.save, reference=given.reference,
                              progress=True)

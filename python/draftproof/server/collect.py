@@ -8,6 +8,7 @@ from .adapters import NEUTRAL, Adapter
 from .wire import Error, Record, Wire
 
 QUESTIONS = ("draws", "seeds", "greedy", "parameters", "speculation")
+PROFILES = {"quick": (120.0, 20000), "full": (1800.0, 200000)}  # seconds for requests, tokens drawn at most
 
 PROMPTS = [
     "The quickest way to learn about a new city is", "Once upon a time, a small robot", "Ten uncommon words and names:",
@@ -62,7 +63,8 @@ class Collector:
             asks = [(ask, share) for question, ask, share in (
                 ("seeds", self.seeds, 0.2), ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
                 ("parameters", self.parameters, 0.4), ("speculation", lambda: speculation.ask(self), 0.4),
-                ("draws", self.draws, 1.0)) if question in self.only or question == "draws" and "speculation" in self.only]
+                ("draws", self.draws, 1.0))
+                if question in self.only or question == "draws" and "speculation" in self.only]
             for ask, share in asks:
                 self.wire.share(1.0 if ask is asks[-1][0] else share)
                 if self.wire.left_s() <= 0:
@@ -102,14 +104,14 @@ class Collector:
         self.adapter.logprobs = min(self.adapter.logprobs, longest)
 
     def seeds(self) -> None:
-        """Same seeds twice, 128 neighbouring seeds, no seed."""
+        """Same seeds twice, 128 neighbouring seeds (400 where many tokens are drawn), no seed."""
         ask, wide = self.wire.post_all, {"temperature": 1.0, "top_k": -2}
         short = min(16, self.length)
         for turn in ("first", "again"):
             ask([self.record("seeds", f"same {turn}", prompt, seed=1000 + number, max_tokens=short, **wide)
                  for number, prompt in enumerate(PROMPTS[:6])])
         ask([self.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
-             for number in range(128)])
+             for number in range(128 if self.tokens_max <= 20000 else 400)])
         ask([self.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
 
     def parameters(self) -> None:

@@ -72,6 +72,18 @@ def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading) -> Dr
     return drawn
 
 
+def beyond(honoured: Drawn, texts: list[tuple[int, Text]], settings: dict, reading: Reading, other: Reading) -> float:
+    """Returns how many of the tokens placed under `reading` have probability 0 there and are expected under `other`."""
+    mass, count = 0.0, 0
+    for _, text in texts:
+        for at in text.steps:
+            one, two = (visible(at.top, settings, how, 0.0) for how in (reading, other))
+            if one and two:
+                count += 1
+                mass += two.rest + sum(p for key, p in zip(two.keys, two.probs) if key not in one.generous)
+    return mass / max(1, count) * honoured.tokens
+
+
 def count_bound(seen: float, expected: float) -> float:
     """Bounds the probability of a sum of independent indicators as far from `expected` on the side of `seen`."""
     if expected <= 0:

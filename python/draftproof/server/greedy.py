@@ -84,7 +84,8 @@ def ask(collector: Collector) -> None:
     wire, other = collector.wire, collector.reference
 
     def asked(side: Collector, number: int, question: str, turn: str) -> Record:
-        return side.record(question, turn, PROMPTS[number], seed=number, temperature=0.0,
+        seed = number + (50 if turn == "again" else 0)  # without effect at temperature 0
+        return side.record(question, turn, PROMPTS[number], seed=seed, temperature=0.0,
                            max_tokens=min(LENGTH, collector.length))
     for number in range(len(PROMPTS)):
         if wire.left_s() > 0:

@@ -222,9 +222,10 @@ class Judge:
                 continue
             if name == "top_k" and settings["temperature"] != 1.0:
                 continue
-            if name in ("top_k", "top_p", "min_p") and len(honoured.outside) < 20:
-                continue  # another fault moves the cut
-            drawn = self.place(texts, settings, replace(best, ignored=name))
+            without = replace(best, ignored=name)
+            if 2 * len(honoured.outside) < draws.beyond(honoured, texts, settings, best, without):
+                continue  # another fault moves the cut a little
+            drawn = self.place(texts, settings, without)
             if len(drawn.rows) >= 100 and all(test.p >= level for test in draws.judge(drawn)):
                 return name
         return ""
