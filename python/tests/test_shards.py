@@ -1,6 +1,6 @@
 """Rows across devices: the tokens of `sample`, whatever the split, in one process and in one for each part."""
 
-import threading
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -27,50 +27,57 @@ def test_parts_give_the_tokens_of_whole_rows(sampler, params, dtype):
         np.testing.assert_array_equal(draftproof.sample_shards(parts, params, np.arange(4), steps=3, sampler=sampler), whole)
 
 
-class Processes:
-    """Threads in place of processes: all_reduce(array, op) as torch.distributed has it."""
+class Reduction:
+    """all_reduce(array, op) of real processes, through the first of them; counts the bytes."""
 
-    def __init__(self, count):
-        self.barrier, self.lock, self.total = threading.Barrier(count), threading.Lock(), None
+    def __init__(self, pipes, is_first):
+        self.pipes, self.is_first, self.bytes = pipes, is_first, 0
 
-    def all_reduce(self, array, op):
-        with self.lock:
-            combine = np.add if op == "sum" else np.maximum
-            self.total = array.copy() if self.total is None else combine(self.total, array)
-        self.barrier.wait()
-        array[:] = self.total
-        if self.barrier.wait() == 0:
-            self.total = None
-        self.barrier.wait()
+    def __call__(self, array, op):
+        self.bytes += array.nbytes
+        if self.is_first:
+            for pipe in self.pipes:
+                array[:] = {"sum": np.add, "max": np.maximum}[op](array, pipe.recv())
+        for pipe in self.pipes:
+            pipe.send(array)
+        if not self.is_first:
+            array[:] = self.pipes[0].recv()
 
 
-def by_processes(parts, *given, **named):
-    processes, found = Processes(len(parts)), [None] * len(parts)
-    sizes = [part.shape[1] for part in parts]
+def of_one_part(reduction, parts, rank, *given):
+    try:
+        return draftproof.sample_shards([parts[rank]], *given, rank=rank, sizes=[part.shape[1] for part in parts],
+                                        all_reduce=reduction).tolist()
+    except draftproof.Error as error:
+        return str(error)
 
-    def run(rank):
-        try:
-            found[rank] = draftproof.sample_shards([parts[rank]], *given, rank=rank, sizes=sizes,
-                                                   all_reduce=processes.all_reduce, **named).tolist()
-        except draftproof.Error as error:
-            found[rank] = str(error)
 
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(len(parts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+def by_processes(parts, *given):
+    """What each process gets that holds one part, and the bytes of all vectors that they sum and maximise."""
+    fork, here, others = multiprocessing.get_context("fork"), [], []
+    for rank in range(1, len(parts)):
+        pipe, end = fork.Pipe()
+        others.append(fork.Process(target=lambda end=end, rank=rank: end.send(of_one_part(Reduction([end], False), parts, rank, *given))))
+        others[-1].start()
+        here.append(pipe)
+    first = Reduction(here, True)
+    found = [of_one_part(first, parts, 0, *given), *(pipe.recv() for pipe in here)]
+    for process in others:
+        process.join()
+    return found, first.bytes
 
 
 def test_processes_that_hold_one_part_each_get_the_same_tokens_and_errors():
     logits = np.random.default_rng(6).normal(size=(4, 6000)).astype(np.float32)
     parts = split(logits, [1000, 4096])
-    assert by_processes(parts, PARAMS, 1) == 3 * [draftproof.sample(logits, PARAMS, 1).tolist()]
+    for params, most in (({}, 1 << 10), (PARAMS, 1 << 14)):
+        found, size = by_processes(parts, params, 1)
+        assert found == 3 * [draftproof.sample(logits, params, 1).tolist()]
+        assert size <= 4 * most
     parts[1][2, 7] = np.nan
     with pytest.raises(draftproof.Error) as error:
         draftproof.sample_shards(parts, PARAMS, 1)
-    assert by_processes(parts, PARAMS, 1) == 3 * [str(error.value)]
+    assert by_processes(parts, PARAMS, 1)[0] == 3 * [str(error.value)]
     assert "column 1007" in str(error.value)
 
 

@@ -64,7 +64,11 @@ ChainOutcome verify_block(std::span<const Token> draft, Target& target, Proposal
   }
   if (num_accepted == draft_len)
     return {draft_len, chance.draw(target.masses(draft_len), draft_len, Purpose::target_sample)};
-  const auto recovered = residual(num_accepted, accepted_weight);
+  // Dense where it can be; rows on several devices stay there (shard/sharded_verify.hpp).
+  using Residual = decltype(residual(num_accepted, accepted_weight));
+  using Dense = DenseMasses<Number>;
+  const std::conditional_t<std::is_convertible_v<Residual, Dense>, Dense, Residual> recovered =
+      residual(num_accepted, accepted_weight);
   return {num_accepted, chance.draw(total_of(recovered) > 0 ? recovered : target.masses(num_accepted), num_accepted,
                                     Purpose::residual)};
 }
