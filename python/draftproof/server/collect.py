@@ -35,7 +35,7 @@ class Collector:
 
     def __init__(self, wire: Wire, adapter: Adapter, only: tuple[str, ...], tokens_max: int, length: int, say,
                  reference: "Collector | None" = None) -> None:
-        self.reference, self.gives_ids = reference, False
+        self.reference, self.gives_ids, self.turn = reference, False, 0
         self.wire, self.adapter, self.only, self.say = wire, adapter, only, say
         self.tokens_max, self.length, self.dropped, self.order = tokens_max, length, frozenset(), 0
         self.known_ids: list[int] | None = None
@@ -159,10 +159,14 @@ class Collector:
         batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
         while done < texts and self.wire.left_s() > 0:
             now = range(done, min(texts, done + batch))
-            self.wire.post_all([
+            records = self.wire.post_all([
                 self.record("draws", case, ids[number % 40:][:24] if case == "penalties" else
                             PROMPTS[number % len(PROMPTS)], **settings, seed=90000 + 7919 * number + 101 * place)
                 for number in now for place, (case, settings) in enumerate(cases.items())])
             done += len(now)
+            if self.gives_ids and any(not step.top for record in records if record.status == 200
+                                      for step in self.adapter.read(record.answer).steps):
+                self.say("draws: lists are missing; further texts are drawn without logprobs and scored")
+                return speculation.ask(self, tuple(CASES))
             rate = done * len(cases) * self.length / max(1e-3, time.monotonic() - begin)
             self.say(f"draws: {done} of {texts} texts a case, {rate:.0f} tokens/s, {self.wire.left_s():.0f} s left")

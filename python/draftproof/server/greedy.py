@@ -153,12 +153,11 @@ def judge(audit: Judge) -> None:
                   f"{step.top[0][1]:.4g})", number)
     elif count:
         audit.add("temperature 0", "ok", f"best of its list at all {count} tokens")
-    if not first or not again:
-        return
     control = compare(pairs(first, again, audit.records))
-    tell(audit, "temperature 0 twice", control, control.noise, "alone against beside others")
+    if control.texts:
+        tell(audit, "temperature 0 twice", control, control.noise, "alone against beside others")
     other = audit.of("reference", "first")
-    if other:
+    if other and first:
         found = compare(pairs(first, other, audit.records))
         tell(audit, "reference", found, control.noise, f"against {audit.reference[0]}")
 

@@ -54,24 +54,25 @@ def tokenized(collector: Collector, text: str) -> list[int]:
     return list(found or [])
 
 
-def ask(collector: Collector) -> None:
-    """Draws texts of all cases without logprobs, and scores each position, in turn."""
+def ask(collector: Collector, cases: tuple[str, ...] = CASES) -> None:
+    """Draws texts of the cases without logprobs, and scores each position, in turn."""
     from .collect import CASES as ALL
     wire, adapter = collector.wire, collector.adapter
     prompts = [ids for ids in (tokenized(collector, prompt) for prompt in PROMPTS) if ids] if collector.gives_ids else []
     if not prompts:
         return
-    before, turn = accepted(collector), 0
-    while wire.left_s() > 0 and turn * LENGTH * len(CASES) < collector.tokens_max:
+    before, begin = accepted(collector), collector.turn
+    while wire.left_s() > 0 and (collector.turn - begin) * LENGTH * len(cases) < collector.tokens_max:
+        turn = collector.turn
         texts = wire.post_all([
             collector.record("draws", f"{case} without logprobs", prompts[turn % len(prompts)], **ALL[case],
                              logprobs=None, max_tokens=LENGTH, seed=70000 + 7919 * turn + place)
-            for place, case in enumerate(CASES)])
+            for place, case in enumerate(cases)])
         for text in texts:
             ids = adapter.read(text.answer).ids if text.status == 200 else []
             wire.post_all([score(collector, text, ids, place) for place in range(len(ids))])
-        turn += 1
-        collector.say(f"speculation: {turn * len(CASES)} texts drawn without logprobs and scored, "
+        collector.turn += 1
+        collector.say(f"speculation: {(collector.turn - begin) * len(cases)} texts drawn without logprobs and scored, "
                       f"{wire.left_s():.0f} s left")
     counted(collector, "without logprobs", before)
 
@@ -101,18 +102,17 @@ def fill(records: list[Record], texts: dict[int, Text]) -> None:
 
 def judge(audit: Judge) -> None:
     """Whether drafts were accepted while tokens were drawn, and what the judgement of these draws then covers."""
-    said = {record.case: record for record in audit.records if record.question == "speculation"}
+    said = [record for record in audit.records if record.question == "speculation"]
     if not said:
         return
     drawn = {number: text for number, text in audit.texts.items() if audit.records[number].question == "draws"}
     silent = [number for number in drawn if audit.records[number].settings.get("logprobs", 0) is None]
 
     def drafts(case: str, numbers: list[int]) -> float | None:
-        before, after = said[case].answer if case in said else (None, None)
+        grown = [float(after > 1.0) if record.settings["gauge"] else after - (before or 0.0)
+                 for record in said if record.case == case for before, after in [record.answer] if after is not None]
         own = sum(drawn[number].accepted for number in numbers)
-        if after is None:
-            return own if audit.adapter.accepted and numbers else None
-        return max(own, float(after > 1.0) if said[case].settings["gauge"] else after - (before or 0.0))
+        return max(own, sum(grown)) if grown or (audit.adapter.accepted and numbers) else None
     count = drafts("without logprobs", silent)
     whole = drafts("metrics", list(drawn))
     judged = sum(bool(step.top) for number in silent for step in audit.texts[number].steps)
@@ -123,6 +123,6 @@ def judge(audit: Judge) -> None:
         audit.add("speculation", "ok", f"seen at work: {whole:.0f} drafts accepted"
                   + ("; none in texts drawn without logprobs" if silent else ""))
     else:
-        asked = next(iter(said.values())).settings["asked"]
+        asked = said[0].settings["asked"]
         audit.add("speculation", "inconclusive" if asked else "none", "not seen at work"
                   + (": the server does not count accepted drafts" if whole is None and count is None else ""))
