@@ -4,6 +4,7 @@
 
 #include "base/archives/sha256.hpp"
 #include "base/files/inputs_read.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -69,7 +70,9 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
   if (!options.json) print_head(std::cout, model, grid);
   bool warm = false;
   {
-    Progress progress("measuring", grid.configurations.size() * prompts.works.size(), "rows");
+    Progress progress(
+        "measuring", grid.configurations.size() * prompts.works.size(), "rows",
+        "finished rows are in " + printable_line(options.out) + "; the same command goes on with the others");
     for (const Configuration& configuration : grid.configurations)
       for (const Work& work : prompts.works) {
         const bool is_new = table.find(work.name, configuration, options.batch) == nullptr;
