@@ -148,7 +148,9 @@ bool add_tokens(const Json& answer, const Place& place, JsonAcceptance& all) {
   const auto rounds = answer_count(answer, kRounds, name);
   if (!accepted || !drafted || !tokens) return false;
   const bool timings = count_of(answer, kTokens[0], name).has_value();
-  if (*accepted < 0 || *accepted > *drafted || *tokens > kStepsMax || *accepted >= std::max<std::int64_t>(*tokens, 1))
+  // Where rounds are counted, drafts behind the end of the answer are counted, too.
+  if (*accepted < 0 || *accepted > *drafted || *tokens > kStepsMax ||
+      (!rounds && *accepted >= std::max<std::int64_t>(*tokens, 1)))
     throw input_error(name, std::string(timings ? kAccepted[0] : kAccepted[1]) + " is " + std::to_string(*accepted) +
                                 "; expected at most the drafts, " + std::to_string(*drafted) +
                                 ", and less than the tokens, " + std::to_string(*tokens));

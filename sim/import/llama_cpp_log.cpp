@@ -22,7 +22,7 @@ constexpr double kRateRounding = 0.0006;    // of rates with three
 constexpr double kNearlyAll = 0.95;         // of the positions of all drafts: a last draft is cut, or one at a stop
 constexpr std::string_view kRequest = "draft acceptance";
 constexpr std::string_view kStatistics = "#gen tokens";
-constexpr std::string_view kStep = " draft tokens, new n_";
+constexpr std::string_view kStep = " draft tokens";
 constexpr std::string_view kRunEnd = "n_accept ";
 constexpr std::string_view kDepth = "adaptive ";  // of a draft, that changes by what was accepted
 
@@ -82,10 +82,10 @@ void require_possible(const Drafted& drafted) {
 void add_first_rate(AcceptanceData& data, std::int64_t first, const std::string& name) {
   const auto drafts = static_cast<double>(*data.drafts);
   const double rate = static_cast<double>(first) / drafts;
-  if (first > *data.drafts || rate > data.acceptance_length - 1.0 + 1e-9)
+  if (rate > data.acceptance_length - 1.0 + 1e-9)
     throw input_error(name, std::to_string(first) + " of " + std::to_string(*data.drafts) +
                                 " drafts accepted a token, and " + std::to_string(*data.accepted_tokens) +
-                                " tokens were accepted; expected no more drafts than either");
+                                " tokens were accepted; expected at least as many tokens");
   const double rest = data.acceptance_length - 1.0 - rate;
   if (rest > 0.0 && rate > 0.0)
     data.draft_len =
@@ -221,8 +221,7 @@ class Server {
     for (Drafted& one : drafted) {
       if (short_lists) one.survival.clear();
       windows.push_back(window_of(one));
-      first += one.first.value_or(0);
-      has_first &= one.first.has_value();
+      has_first &= one.first && one.drafts && *one.first <= *one.drafts;
     }
     merge_windows(windows, name, data);
     data.draft_tokens = generated;
@@ -232,7 +231,9 @@ class Server {
           std::max(data.draft_len, static_cast<std::int32_t>(std::min<std::int64_t>(one.longest, kAcceptanceDepthMax)));
     if (data.draft_len == 0 && data.drafts)
       set_least_draft_len(data, static_cast<double>(generated), static_cast<double>(*data.drafts));
-    if (has_first && data.survival.empty() && data.drafts) add_first_rate(data, first, name);
+    if (!has_first || !data.survival.empty() || !data.drafts) return data;
+    for (const Drafted& one : drafted) first += *one.first;
+    add_first_rate(data, first, name);
     return data;
   }
 
@@ -386,6 +387,15 @@ std::vector<std::string_view> records_of(std::string_view line) {
   return records;
 }
 
+// "accepted  2/ 3 draft tokens".
+bool is_step(std::string_view line) {
+  const std::size_t end = find_words(line, kStep);
+  if (end == std::string_view::npos || end == 0) return false;
+  const std::size_t begin = line.substr(0, end).find_last_not_of("0123456789/ ");
+  return begin != std::string_view::npos && line.substr(0, begin + 1).ends_with("accepted") &&
+         line.substr(begin, end - begin).find('/') != std::string_view::npos;
+}
+
 bool is_depth(std::string_view line) {
   return has_words(line, kDepth) && has_words(line, "n_draft=") && has_words(line, "n_accepted=");
 }
@@ -397,7 +407,7 @@ void read_line(std::string_view line, const std::string& where, Server& server) 
     server.read_rates(line, where);
   else if (has_words(line, kStatistics) && has_words(line, "statistics"))
     server.read_statistics(line, where);
-  else if (has_words(line, kStep))
+  else if (is_step(line))
     server.read_step(line, where);
   else if (has_words(line, " eval time =") && !has_words(line, "prompt eval time"))
     server.read_tokens(line, task_of(line));
@@ -414,7 +424,7 @@ bool is_llama_cpp_log(std::string_view text) {
   while (lines.next()) {
     const std::string& line = lines.line();
     if ((has_words(line, kRequest) && has_words(line, "generated)")) ||
-        (has_words(line, kStatistics) && has_words(line, "#gen drafts")) || has_words(line, kStep) ||
+        (has_words(line, kStatistics) && has_words(line, "#gen drafts")) || is_step(line) ||
         (has_words(line, kRunEnd) && is_run_field(line)) || is_depth(line))
       return true;
   }

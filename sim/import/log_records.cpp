@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 namespace draftproof {
 namespace {
@@ -63,23 +64,25 @@ bool begins_record(std::string_view line) {
          std::ranges::any_of(kLevels, [&](std::string_view level) { return line.starts_with(level); });
 }
 
-// Where a second record begins in a line of several, whose line ends were lost: at what a server writes in front of
-// one, else at its mark. npos: there is one. The rest of a list of arguments is one record.
-std::size_t second_record(std::string_view line) {
+// Where the records of a line begin whose line ends were lost: at what a server writes in front of one, else at its
+// mark. Arguments go on to the end of the line.
+std::vector<std::size_t> record_begins(std::string_view line) {
   constexpr std::array<std::string_view, 7> kPrefixes{
       "(APIServer", "(EngineCore", "INFO ", "INFO:", "[20", "Engine 0", "\\n"};
-  const auto mark_from = [&](std::size_t from) {
-    std::pair<std::size_t, bool> mark{std::string_view::npos, false};
-    for (const RecordKind& kind : kKinds) mark = std::min(mark, {line.find(kind.mark, from), kind.has_brackets});
-    return mark;
-  };
-  const auto [first, has_brackets] = mark_from(0);
-  if (first == std::string_view::npos || has_brackets) return std::string_view::npos;
-  const std::size_t second = mark_from(first + 1).first;
-  if (second == std::string_view::npos) return second;
-  std::size_t begin = second;
-  for (const std::string_view prefix : kPrefixes) begin = std::min(begin, line.find(prefix, first + 1));
-  return begin;
+  std::vector<std::pair<std::size_t, bool>> marks;
+  for (const RecordKind& kind : kKinds)
+    for (std::size_t at = line.find(kind.mark); at != std::string_view::npos; at = line.find(kind.mark, at + 1))
+      marks.emplace_back(at, kind.has_brackets);
+  std::ranges::sort(marks);
+  std::vector<std::size_t> begins{0};
+  for (std::size_t i = 1; i < marks.size() && !marks[i - 1].second; ++i) {
+    const std::size_t before = marks[i - 1].first + 1;
+    const std::string_view between = line.substr(before, marks[i].first - before);
+    std::size_t begin = between.size();
+    for (const std::string_view prefix : kPrefixes) begin = std::min(begin, between.find(prefix));
+    begins.push_back(before + begin);
+  }
+  return begins;
 }
 
 bool is_open(std::string_view text) {
@@ -129,21 +132,19 @@ LogRecords::LogRecords(std::string_view text, std::string name)
 
 void LogRecords::take() {
   ahead_.reset();
-  if (!rest_.empty()) {
-    ahead_ = std::exchange(rest_, {});
-  } else {
+  if (next_of_line_ == begins_.size()) {
     if (!lines_.next()) return;
-    ahead_ = lines_.line();
+    begins_ = record_begins(lines_.line());
+    next_of_line_ = 0;
   }
-  if (const std::size_t second = second_record(*ahead_); second != std::string_view::npos && second > 0) {
-    rest_ = ahead_->substr(second);
-    ahead_->resize(second);
-  }
+  const std::size_t begin = begins_[next_of_line_++];
+  const std::size_t end = next_of_line_ < begins_.size() ? begins_[next_of_line_] : lines_.line().size();
+  ahead_ = lines_.line().substr(begin, end - begin);
   // A mail breaks lines between words.
   ahead_is_full_ = width_ > 0 && ahead_->size() == width_ && !ahead_->starts_with('>');
   if (ahead_->starts_with('>')) ahead_->erase(0, std::min(ahead_->find_first_not_of("> "), ahead_->size()));
   ahead_where_ = lines_.where();
-  ahead_cut_ = rest_.empty() && lines_.is_cut();
+  ahead_cut_ = next_of_line_ == begins_.size() && lines_.is_cut();
 }
 
 bool LogRecords::next() {

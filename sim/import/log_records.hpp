@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/import/text_lines.hpp"
 
@@ -24,8 +25,9 @@ class LogRecords {
   void take();  // the next line, without the marks of a quotation, into ahead_
 
   TextLines lines_;
-  std::size_t width_ = 0;  // at which a terminal has wrapped; 0: it has not
-  std::string rest_;       // of a line that holds several records
+  std::size_t width_ = 0;            // at which a terminal has wrapped; 0: it has not
+  std::vector<std::size_t> begins_;  // of the records of the newest line
+  std::size_t next_of_line_ = 0;     // of them, that is taken next
   std::optional<std::string> ahead_;
   bool ahead_is_full_ = false;  // as wide as a terminal
   std::string ahead_where_;

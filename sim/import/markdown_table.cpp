@@ -39,8 +39,11 @@ CsvTable markdown_table(std::string_view text, const std::function<bool(const Cs
     }
     CsvTable table{std::move(before), {}};
     before.clear();
-    std::vector<bool> percent;
+    std::vector<bool> percent, with_spread;
     for (std::string& column : table.columns) {
+      constexpr std::string_view kSpread = "mean/std";
+      with_spread.push_back(column.ends_with(kSpread));
+      if (with_spread.back()) column.resize(column.size() - kSpread.size());
       percent.push_back(column.find('%') != std::string::npos);
       std::erase_if(column, [](char c) { return c == '%'; });
       if (column.ends_with("()")) column.resize(column.size() - 2);
@@ -50,9 +53,11 @@ CsvTable markdown_table(std::string_view text, const std::function<bool(const Cs
     while (lines.next()) {
       CsvRow row{static_cast<int>(lines.number()), cells_of(lines.line())};
       if (row.fields.empty()) return table;
-      for (std::size_t i = 0; i < std::min(row.fields.size(), percent.size()); ++i)
+      for (std::size_t i = 0; i < std::min(row.fields.size(), percent.size()); ++i) {
+        if (with_spread[i]) row.fields[i].resize(std::min(row.fields[i].find('/'), row.fields[i].size()));
         if (percent[i] && !row.fields[i].empty() && row.fields[i].back() >= '0' && row.fields[i].back() <= '9')
           row.fields[i] += '%';
+      }
       table.rows.push_back(std::move(row));
     }
     return table;

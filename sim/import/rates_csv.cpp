@@ -174,7 +174,7 @@ Kind kind_by_length(const std::vector<double>& rates, std::optional<double> leng
 void set_tokens(const Cells& cells, RateRow& row) {
   const std::string text = cells.text("accepted");
   const std::size_t slash = text.find('/');
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;
   row.accepted_tokens = read_integer(without_blanks(std::string_view(text).substr(0, slash)), 0, kMost);
   row.draft_tokens = slash == std::string::npos
                          ? cells.count("drafted")
@@ -363,7 +363,9 @@ AcceptanceData of_rows(const std::vector<RateRow>& rows, const std::string& name
   std::vector<std::string> names;
   for (const RateRow& row : rows)
     if (std::ranges::find(names, row.configuration) == names.end()) names.push_back(row.configuration);
-  const auto is_chosen = [&](const std::string& of) { return choice.empty() || of == choice || of == "K = " + choice; };
+  const auto is_chosen = [&](const std::string& of) {
+    return choice.empty() || of == choice || of == "K = " + choice || of.ends_with(", K = " + choice);
+  };
   const std::int64_t chosen = std::ranges::count_if(names, is_chosen);
   if (chosen != 1)
     throw input_error(name, (chosen == 0 ? "has no rows of " + in_quotes(choice)
@@ -431,6 +433,18 @@ bool is_rates_table(std::string_view text) {
 AcceptanceData read_rates_table(std::string_view text, const std::string& name, const std::string& kind,
                                 const std::string& choice, std::int32_t drafts) {
   CsvTable table = with_our_names(markdown_table(text, says_rates));
+  // Prompts, and numbers, are samples of one configuration; what else stands first names one.
+  constexpr std::string_view kSamples[] = {"task",     "prompt",      "round", "run",     "dataset",
+                                           "category", "prompt_type", "test",  "request", "benchmark"};
+  const bool is_sample =
+      std::ranges::any_of(kSamples, [&](std::string_view of) { return table.columns.front() == of; });
+  const auto begins_with_digit = [](const CsvRow& row) {
+    return !row.fields.empty() && !row.fields.front().empty() && row.fields.front().front() >= '0' &&
+           row.fields.front().front() <= '9';
+  };
+  if (!is_sample && table.column("engine") < 0 && table.columns.front() != "K" &&
+      std::ranges::none_of(table.rows, begins_with_digit))
+    table.columns.front() = "engine";
   if (drafts > 0 && table.column("K") < 0) {
     for (CsvRow& row : table.rows) {
       row.fields.resize(table.columns.size());

@@ -19,15 +19,14 @@ enum class Report : std::uint8_t { none, trtllm, omlx, mtp_bench };
 constexpr std::array<const char*, 4> kFormats{"", "TensorRT-LLM report", "oMLX log", "llama.cpp benchmark"};
 
 Report report_of(std::string_view line) {
-  if (has_words(line, "[AL] average") || has_words(line, "[AR] average")) return Report::trtllm;
-  if (line.find(" cycles=") != std::string_view::npos && line.find(" accept=") != std::string_view::npos)
-    return Report::omlx;
-  if (has_words(line, "vlm_mtp stats:")) return Report::omlx;
-  if (line.find(" pred=") != std::string_view::npos && line.find(" draft=") != std::string_view::npos &&
-      line.find(" acc=") != std::string_view::npos)
-    return Report::mtp_bench;
+  const auto has = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+  if (has("[AL] AVERAGE") || has("[AR] AVERAGE")) return Report::trtllm;
+  if (has("vlm_mtp stats:") || (has(" cycles=") && has(" accept="))) return Report::omlx;
+  if (has(" pred=") && has(" draft=") && has(" acc=")) return Report::mtp_bench;
   return Report::none;
 }
+
+constexpr std::int64_t kCountMost = std::int64_t{1} << 32;  // of a request: sums over a file stay in 64 bits
 
 struct Fraction {
   std::int64_t part = 0, of = 0;
@@ -42,8 +41,7 @@ std::optional<Fraction> fraction(std::string_view text, std::string_view key, co
   const auto [slash, error] = std::from_chars(text.data() + at + key.size(), end, read.part);
   const bool has_slash = error == std::errc{} && slash != end && *slash == '/';
   const auto [behind, error_of] = std::from_chars(has_slash ? slash + 1 : end, end, read.of);
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  if (!has_slash || error_of != std::errc{} || read.part < 0 || read.part > read.of || read.of > kMost)
+  if (!has_slash || error_of != std::errc{} || read.part < 0 || read.part > read.of || read.of > kCountMost)
     throw input_error(where, std::string(key) + " is no ACCEPTED/DRAFTED with at most all accepted; expected it");
   return read;
 }
@@ -139,7 +137,7 @@ class ReportReader {
     }
     const auto cycles = count_field(line, "cycles", where);
     const auto tokens = fraction(line, "accept=", where);
-    if (!cycles || !tokens) return refuse(where);
+    if (!cycles || !tokens || *cycles > kCountMost) return refuse(where);
     std::int64_t steps = *cycles;
     std::int64_t reached = 0;
     for (std::int32_t i = 1; i <= kAcceptanceDepthMax; ++i) {
@@ -156,7 +154,7 @@ class ReportReader {
     require_survival(window.survival, where, 1e-9);
     // Versions without a token behind an accepted draft say what the target added.
     const auto bonus = count_field(line, "bonus", where), verify = count_field(line, "verify", where);
-    const bool says_tokens = window.survival.empty() && bonus && verify;
+    const bool says_tokens = window.survival.empty() && bonus && verify && *bonus <= *cycles && *verify <= *cycles;
     if (steps > 0)
       window.acceptance_length =
           says_tokens ? ratio(tokens->part + *bonus + *verify, steps) : 1.0 + ratio(tokens->part, steps);
@@ -166,7 +164,9 @@ class ReportReader {
   void read_mtp_bench(std::string_view line, const std::string& where) {
     const auto tokens = count_field(line, "pred", where);
     const auto drafted = count_field(line, "draft", where), accepted = count_field(line, "acc", where);
-    if (!tokens || !drafted || !accepted || *accepted > *drafted || *accepted > *tokens) return refuse(where);
+    if (!tokens || !drafted || !accepted || *accepted > *drafted || *accepted > *tokens || *tokens > kCountMost ||
+        *drafted > kCountMost)
+      return refuse(where);
     // The first token is the prompt's, and every step yields one more than it accepts.
     const std::int64_t steps = std::max<std::int64_t>(*accepted > 0 ? 1 : 0, *tokens - 1 - *accepted);
     AcceptanceWindow window;

@@ -259,6 +259,11 @@ class VllmReader {
       keep(summary_drafted_, count_field(line, "draft tokens", where));
       keep(summary_accepted_, count_field(line, "accepted tokens", where));
     }
+    // What people quote of a line of metrics.
+    if (std::vector<double> rates = list_field(line, "per-position acceptance rate", where); !rates.empty()) {
+      require_survival(rates, where, 2.0 * kRounding);
+      windows_.push_back({where, {}, std::move(rates), std::nullopt});
+    }
     for (const std::string_view key : {"acceptance at token ", "position "}) {
       const std::size_t at = find_words(line, key);
       if (at > 8) continue;  // as where there is none
@@ -398,7 +403,8 @@ class VllmReader {
 
 bool is_vllm_log(std::string_view text) {
   for (const std::string_view mark : {kWindowMark, kCounterMark, kThroughput, std::string_view("acceptance at token "),
-                                      std::string_view("acceptance length:"), std::string_view("LLM engine (v")})
+                                      std::string_view("acceptance length:"), std::string_view("LLM engine (v"),
+                                      std::string_view("per-position acceptance rate:")})
     if (has_words(text, mark)) return true;
   return false;
 }

@@ -214,6 +214,12 @@ TEST_CASE("steps that llama-server prints where it is debugged are a histogram")
   CHECK(data.draft_tokens == 7);
   CHECK(data.acceptance_length == Approx(1.0 + 5.0 / 3));
   CHECK(data.draft_len == 3);
+  // Of May 2026, with nothing behind.
+  const AcceptanceData bare = llama_log(
+      "1.32.991.645 I slot update_slots: id  0 | task 691 | accepted 64/64 draft tokens\n"
+      "1.33.718.493 I slot update_slots: id  0 | task 691 | accepted  1/ 3 draft tokens\n");
+  CHECK(bare.drafts == 2);
+  CHECK(bare.acceptance_length == Approx(33.5));
 }
 
 TEST_CASE("what contradicts itself in a log of llama.cpp is named with its line") {

@@ -117,6 +117,17 @@ TEST_CASE("tables of Markdown are read wherever they stand: tasks of a benchmark
   CHECK(read("| Round | Tokens | MTP tok/cycle | Accept % |\n|---|---|---|---|\n| 1 | 128 | 3.46 | 94.7% |\n"
              "| 2 | 128 | 3.56 | 95.7% |\n")
             .acceptance_length == Approx(3.51));
+  // Versions are configurations, tasks are not; of means with their spread the mean is taken.
+  const std::string versions =
+      "| Version | Accept Rate | tok/cycle |\n|---|---|---|\n| **v0.6.2** (baseline) | 92.9% | 3.46 |\n"
+      "| v0.6.3 | 64.5% | 2.17 |\n";
+  CHECK(read(versions, "v0.6.3").acceptance_length == Approx(2.17));
+  CHECK_THAT(refusal(versions), Catch::Contains("('v0.6.2 (baseline)', 'v0.6.3'); expected one"));
+  CHECK(read("| | n-max | Acceptance |\n|---|---|---|\n| this | 2 | 0.59 |\n| same | 4 | 0.42 |\n", "4")
+            .acceptance_length == Approx(1.0 + 4 * 0.42));
+  CHECK(read("| task | rate mean/std | a.len mean/std |\n|---|---|---|\n| code | 92.15%/1.84% | 3.76/0.06 |\n"
+             "| story | 46.58%/5.04% | 2.40/0.15 |\n")
+            .acceptance_length == Approx(3.08));
 }
 
 TEST_CASE("JSON documents of this project and of SGLang are read") {
@@ -297,6 +308,9 @@ TEST_CASE("answers of llama.cpp give tokens a step") {
   CHECK_FALSE(rounds.draft_len_is_least);
   CHECK(rounds.acceptance_length == Approx(3.7));
   CHECK(rounds.notes.empty());
+  // Drafts behind the end of the answer are counted.
+  CHECK(read(R"({"timings": {"predicted_n": 2, "draft_rounds": 1, "draft_n": 7, "draft_n_accepted": 6}})")
+            .acceptance_length == Approx(7.0));
   CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_rounds": 4, "draft_n": 3, "draft_n_accepted": 2}})"),
              Catch::Contains("draft_rounds is 4; expected at most the drafts, 3"));
   CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_n": 3, "draft_n_accepted": 4}})"),

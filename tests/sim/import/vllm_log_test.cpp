@@ -254,6 +254,16 @@ TEST_CASE("records whose line ends were lost are each counted, with what a serve
   }
 }
 
+TEST_CASE("what people quote of a line of metrics is read") {
+  const AcceptanceData alone = parse_acceptance(
+      "Per-position acceptance rate: 0.844, 0.599, 0.385, 0.271\nAvg Draft acceptance rate: 52.5%\n", "file");
+  CHECK(alone.survival == std::vector<double>{0.844, 0.599, 0.385, 0.271});
+  const AcceptanceData with_length =
+      parse_acceptance("Mean acceptance length: 1.83\nPer-position acceptance rate: 0.833\n", "file");
+  CHECK(with_length.draft_len == 1);
+  CHECK(with_length.acceptance_length == Approx(1.833));
+}
+
 TEST_CASE("a load that no engine runs is refused with its line") {
   CHECK_THAT(error_of(ErrorKind::input,
                       [&] {
