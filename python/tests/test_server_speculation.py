@@ -11,7 +11,11 @@ import pytest
 
 import draftproof
 from draftproof.server import greedy
-from draftproof.server.adapters import Step
+from draftproof.server.adapters import Step, sniff
+from draftproof.server.collect import Collector
+from draftproof.server.parameters import names
+from draftproof.server.verdicts import Judge
+from draftproof.server.wire import Wire
 
 SIZE = 64
 TABLE = numpy.random.default_rng(3).normal(0.0, 1.5, (SIZE, SIZE))
@@ -38,7 +42,8 @@ class Drafting(ThreadingHTTPServer):
     def draw(self, row: numpy.ndarray, body: dict, rng: numpy.random.Generator, drafted: bool) -> int:
         t, k, m, p = body["temperature"], body["top_k"] or SIZE, body["min_p"], body["top_p"]
         if t == 0:
-            return int(numpy.argsort(-row)[int(self.how == "greedy off under drafts" and drafted)])
+            penalty = max(body["repeat_penalty"], "both names" in self.how and body.get("repetition_penalty", 1.0))
+            return int(numpy.argsort(-row)[int(self.how == "greedy off under drafts" and drafted or penalty > 1)])
         if self.how == "temperature lost under drafts" and drafted and "n_probs" not in body:
             t, k, m, p = 1.0, SIZE, 0.0, 1.0
         weight = numpy.exp((row - row.max()) / t)
@@ -158,6 +163,19 @@ def test_a_reference_tells_the_same_from_other_weights_and_bugs(serve, tmp_path,
     if words == "not noise":
         assert "position 2" in line.words and line.curl.startswith("curl -s http://127.0.0.1:")
     assert draftproof.audit_server(str(saved), only=("greedy",)).json() == found.json()
+
+
+@pytest.mark.parametrize("how,verdict,words", [("no drafts", "none", "accepted without effect"),
+                                               ("no drafts, both names", "ok", "accepted: as repeat_penalty")])
+def test_a_name_of_another_server_that_is_ignored_silently_is_reported(serve, how, verdict, words):
+    wire = Wire(serve(how).url)
+    collector = Collector(wire, sniff(wire), ("parameters",), 1000, 8, lambda _: None)
+    collector.dropped = frozenset(("presence_penalty",))
+    names.ask(collector)
+    audit = Judge(wire.origin, collector.adapter, wire.records)
+    names.judge(audit)
+    line = audit.audit.lines[0]
+    assert (line.question, line.verdict) == ("repetition_penalty", verdict) and line.words.startswith(words)
 
 
 def test_noise_at_a_near_tie_is_float_noise_and_at_a_wide_margin_is_not():

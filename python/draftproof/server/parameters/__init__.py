@@ -2,6 +2,6 @@
 
 Each part asks with a Collector and judges from the records alone."""
 
-from . import answers, duels, ends, structure, values
+from . import answers, duels, ends, names, structure, values
 
-PARTS = (duels, ends, answers, structure, values)
+PARTS = (duels, ends, answers, structure, values, names)
