@@ -13,6 +13,7 @@ from .callable.constrained import ConstrainedCase
 from .callable.filter_cases import FilterCase
 from .callable.grammars import Grammar, Matcher
 from .callable.outcome import CallableAudit, CaseResult, Failure
+from .callable.request_cases import RequestCase
 from .callable.sample_cases import SampleCase
 from .callable.verify_cases import VerifyCase
 from .callable.verify_sweep import StepsCase
@@ -23,8 +24,8 @@ __version__ = version("draftproof")
 __all__ = [
     "Acceptance", "Audit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
     "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof",
-    "Proofs", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree", "Verified",
-    "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_server", "audit_steps",
+    "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree",
+    "Verified", "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_server", "audit_steps",
     "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove", "run_case", "sample",
     "sample_shards", "sim", "tree", "verifiers", "verify",
 ]

@@ -21,6 +21,8 @@ from .processes import in_processes
 from .profiles import QUICK, Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .readings import filter_order_of, readings_of, repeats, tokens_of_run
+from .request_cases import RequestCase, RequestEntry, request_cases
+from .request_heeded import heeded
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
@@ -32,8 +34,8 @@ from .verify_cases import VerifyCase, endpoint_case, verify_cases
 from .verify_sweep import PACE, StepsCase, pace_of, verify_sweep
 
 #: The kinds of callables, each with the types of its cases.
-KINDS: dict[str, tuple[type, ...]] = {"sample": (SampleCase,), "filter": (FilterCase,), "verify": (VerifyCase, StepsCase),
-                                      "constrained": (ConstrainedCase,)}
+KINDS: dict[str, tuple[type, ...]] = {"sample": (SampleCase, RequestCase), "filter": (FilterCase, RequestCase),
+                                      "verify": (VerifyCase, StepsCase, RequestCase), "constrained": (ConstrainedCase,)}
 SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
 SHRINK_SECONDS = 3.0
@@ -45,8 +47,10 @@ SUSPECT_NEXT, SUSPECT_LATER, SUSPECT_SECONDS = 4, 6, 4.0
 SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
 SWEEP_TIMES = 6.0
-#: Parts of the level that the first sweep and later ones have; the finer cases have the rest.
-FIRST_SHARE, LATER_SHARE = 0.5, 0.25
+#: Parts of the level that the first sweep, later ones and whole requests have; the finer cases have the rest.
+FIRST_SHARE, LATER_SHARE, REQUEST_SHARE = 0.5, 0.25, 0.1
+#: The share of the time that is left behind the first sweep which whole requests have.
+REQUEST_TIME = 0.6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +140,7 @@ class Auditor:
         cases = list(sample_cases(with_min_p))
         if self.driver.distribution is not None:  # of ties and of rows with nothing to draw it says one thing of several
             cases = [case for case in cases if not case.readings and not case.may_raise]
-        if self.driver.takes_steps or self._has_state():
+        if self._grows():
             cases.insert(2, step_case(with_min_p))
         else:
             self.notes.append("equal calls give equal tokens and there is no argument `steps`: steps of one seed were "
@@ -252,7 +256,10 @@ class Auditor:
         return (f"parts: {differ} of {size} tokens differ between 1 and {shards} parts, so that another number of devices is another text"
                 if differ else f"parts: the same tokens from 1 and {shards} parts")
 
-    def _has_state(self) -> bool:
+    def _grows(self) -> bool:
+        """Can it know of earlier calls for a seed: by `steps`, or since equal calls give other tokens?"""
+        if self.driver.takes_steps:
+            return True
         drawn = []
         for _ in range(2):
             run = run_of(self.driver, self._probe_case(), self.seed)
@@ -260,8 +267,23 @@ class Auditor:
                 run.draw(1)
             except CallFailure:
                 return False
-            drawn.append(run.samples[0])
+            drawn.append(run.outputs[0] if self.kind == "verify" else run.samples[0])
         return not np.array_equal(drawn[0], drawn[1])
+
+    def _requests(self) -> None:
+        """Whole requests, of what a callable that was found sound so far reads."""
+        if self.kind == "constrained" or self.driver.distribution is not None or self.driver.shards is not None:
+            return
+        end = self.clock() + REQUEST_TIME * (self.deadline - self.clock())
+        factors, left_off = heeded(self.driver, self.kind, self.seed, self.clock, end)
+        if left_off:
+            self.notes.append(f"the callable does not read {', '.join(left_off)}: left off")
+        grows = self.kind != "filter" and self._grows()
+        entries = [RequestEntry(case.name, case.n_max, lambda case=case: case)
+                   for case in request_cases(self.kind, factors, self.with_min_p, grows, one_hot=self.one_hot)]
+        if entries:
+            self.sweep(Sweep(entries, REQUEST_SHARE * self.alpha / len(entries), 0), end)
+        self.found.readings += [f"{name} {how}" for name, how in self.driver.reading.items()]
 
     def seconds_per_row(self, cases: list[Any]) -> float:
         """Of the first case, in its second call: the first one may load or compile."""
@@ -279,11 +301,11 @@ class Auditor:
     def _trial(self, entry: Any, share: float, again: int) -> Trial | None:
         """None where the callable does not take the case."""
         case = self._taken(entry.make())
-        if case is not None and self.kind == "filter":
+        if isinstance(case, SampleCase) and self.kind == "filter":
             case = filter_case_of(case)
         if case is None:
             return None
-        n = entry.n if self.kind != "filter" else case.logits.shape[0]
+        n = case.logits.shape[0] if isinstance(case, FilterCase) else entry.n
         return Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
 
     def _elsewhere(self, case: Any, following: list[Any]) -> Iterator[Any]:
@@ -305,10 +327,10 @@ class Auditor:
             yield trial.run
         yield from reversed(self.seen)
 
-    def sweep(self, plan: Sweep) -> None:
-        """Every regime once."""
+    def sweep(self, plan: Sweep, end: float | None = None) -> None:
+        """Every regime once. end: None: when the profile has it."""
         entries, share, again = plan.entries, plan.share, plan.again
-        end = (self.profile.sweep if again == 0 else 1.0) * self.deadline
+        end = (self.profile.sweep if again == 0 else 1.0) * self.deadline if end is None else end
         for i, entry in enumerate(entries):
             now = self.clock()
             if self._is_enough() or now >= end:
@@ -355,6 +377,7 @@ class Auditor:
         self.is_first_sweep = False
         if sweeps and not self.found.failures and not self.interrupted:
             self.found.readings = self.readings()
+            self._requests()
         self._run_cases(cases, share)
         for plan in sweeps:
             if plan.again > 0:
@@ -436,6 +459,9 @@ class Auditor:
         case, judgement, trial.failed = trial.case, trial.judgement, True
         assert judgement is not None
         self.found.results.append(CaseResult(case.name, "biased", judgement.n, judgement.detectable, judgement.sentence))
+        if isinstance(case, RequestCase):
+            self._note_bias_of_requests(trial)
+            return
         if isinstance(case, ConstrainedCase):
             suspect = trial.run.suspect
             self.found.failures.append(
@@ -477,6 +503,30 @@ class Auditor:
         rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
         rule = dependent(needed, rule)
         return before, smallest, rule, suspect_of(smallest, judgement, rule, getattr(case, "batch", 0) == 1)
+
+    def _note_bias_of_requests(self, trial: Trial) -> None:
+        """What is said is what was measured: of the smallest case that fails, what all of its wrong tokens have in common."""
+        end, case, judgement = self._end_of_reruns(trial, 2.0), trial.case, trial.judgement
+        assert judgement is not None
+        judgements = {case: judgement}
+
+        def fails(smaller: RequestCase) -> bool:
+            run = run_of(self.driver, smaller, trial.run.seed)
+            try:
+                while run.n < judgement.n and self.clock() < end:
+                    run.draw(run.n + 1)
+                if run.n < judgement.n:
+                    return False
+                judgements[smaller] = run.judge(trial.alpha)
+                return judgements[smaller].biased
+            except (CallFailure, Error):
+                return False
+
+        smallest = shrink(case, 0, fails, SHRINK_TRIES)
+        found = judgements[smallest]
+        self.found.failures.append(
+            Failure(found.name, smallest, f"{case.name}: {found.sentence}", snippet_of(self.sampler, smallest, found.n, trial.run.seed),
+                    judgement.n, found.distance))
 
     def _end_of_reruns(self, trial: Trial, times: float = 1.0) -> float:
         now = self.clock()
@@ -586,7 +636,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     clock.each = lambda seconds: signs(lambda: auditor.status(seconds))
     chosen = auditor.cases(chosen)
     sweeps = [] if cases is not None else auditor.sweeps()
-    rest = 1.0 - (FIRST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
+    rest = 1.0 - (FIRST_SHARE + REQUEST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
     share = rest * alpha / max(1, len(chosen))
     found = Found(notes=auditor.notes)
     if processes == 1:

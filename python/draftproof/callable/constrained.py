@@ -17,7 +17,7 @@ from .evidence import Rows
 from .grammars import DEAD, Grammar, Matcher, choices, evens, letters, loop
 from .sample_cases import SampleCase, params_of
 from .sample_judge import Judgement
-from .verify_sweep import PACE, StepsCase, judge_steps
+from .verify_sweep import PACE, OneCall, StepsCase, judge_steps
 
 LOGPROB_SLACK = 1e-3
 
@@ -273,7 +273,7 @@ class ConstrainedRun:
         q = None if case.drafter is None else np.concatenate([step.q for step in self.steps])
         whole = StepsCase(case.name, np.concatenate(rows), q, lens, {name: np.repeat(value, len(lens)) for name, value in case.params.items()},
                           "", one_hot=q is None)
-        run = _OneCall(whole, self.seed)
+        run = OneCall(whole, self.seed)
         out = np.full((len(lens), int(lens.max(initial=0)) + 1), -1, np.int64)
         for i, step in enumerate(self.steps):
             out[i, :len(step.out)] = step.out
@@ -330,16 +330,6 @@ class ConstrainedRun:
 
     def _refuted(self, name: str, count: int, sentence: str) -> Judgement:
         return Judgement(True, name, f"refuted: {sentence}", self.n, count / self.n, None)
-
-
-class _OneCall:
-    """What judge_steps reads of a run."""
-
-    def __init__(self, case: StepsCase, seed: int) -> None:
-        self.case, self.seed, self.calls, self.n = case, seed, 1, case.batch
-        self.outputs: list[np.ndarray] = []
-        self.drafts: list[np.ndarray] = []
-        self.pace, self.stops = np.zeros(len(PACE)), ""
 
 
 def _in_residual(step: Step) -> bool:

@@ -7,6 +7,7 @@ into form. `CallFailure` says what went wrong.
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import io
 import threading
@@ -16,6 +17,7 @@ from typing import Any, Callable, Iterable, Mapping
 import numpy as np
 
 from .. import _forms
+from .request_params import NEUTRAL
 from .sample_cases import DTYPES, OFF
 
 #: Numbers of an array that is kept for suspects, at most.
@@ -35,24 +37,35 @@ class CallFailure(Exception):
 
 class Params(dict):
     """The parameters of one call: an array of every name in OFF, so that a callable may read each in any way, whatever a case has;
-    remembers those that were read by name. size: rows or requests of the call; None: of a copy, which gets no more names."""
+    remembers those that were read by name, and names of NEUTRAL that were asked for. size: rows or requests of the call; None: of a copy,
+    which gets no more names."""
 
     def __init__(self, values: Mapping[str, np.ndarray], size: int | None) -> None:
         off = {} if size is None else {name: np.full(size, value, DTYPES[name]) for name, value in OFF.items()}
         super().__init__({**off, **values})
         self.read: set[str] = set()
+        self.asked: set[str] = set()
 
-    def __getitem__(self, key: str) -> np.ndarray:
+    def __getitem__(self, key: str) -> Any:
+        self._note(key)
         self.read.add(key)
         return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._note(key)
+        return super().__contains__(key)
+
+    def _note(self, key: object) -> None:
+        if key in NEUTRAL:
+            self.asked.add(str(key))
 
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self else default
 
-    def copied(self, without: Iterable[str]) -> Params:
-        """A copy; `without`: names that the callable refuses, which are left out where they are off."""
-        return Params({name: value.copy() for name, value in self.items()
-                       if not (name in without and (value == np.asarray(OFF[name], value.dtype)).all())}, None)
+    def copied(self, without: Iterable[str], more: Mapping[str, Any] | None = None) -> Params:
+        """A copy; `without`: names that the callable refuses, which are left out where they are off; more: where they are not there."""
+        return Params({**(more or {}), **{name: copy.deepcopy(value) for name, value in self.items()
+                                          if not (name in without and name in OFF and (value == np.asarray(OFF[name], value.dtype)).all())}}, None)
 
 
 #: Arguments that a callable may have, which it gets in the cases that are about them; where they have no default, in all. By kind (as
@@ -84,6 +97,9 @@ class Driver:
         self.last_params: dict[str, np.ndarray] | None = None
         self.noted: list[np.ndarray] = []
         self.refused: set[str] = set()  # parameters that it takes by keyword alone, and not
+        self.wanted: set[str] = set()  # names of NEUTRAL that it asked for, which it gets in every call from then on
+        self.indexed: set[str] = set()  # those without which it raises
+        self.reading: dict[str, str] = {}  # of request_rows.READINGS, what it was found to have
         try:
             names: Mapping[str, Any] = inspect.signature(sampler).parameters
         except (TypeError, ValueError):
@@ -105,7 +121,8 @@ class Driver:
             count, stand_in = STAND_INS[name]
             if len(arguments) == count:
                 keywords[name] = stand_in(*arguments)
-        asked = [argument.copied(self.refused) if isinstance(argument, Params) else argument for argument in arguments]
+        asked = [argument.copied(self.refused, self._neutral(argument, arguments)) if isinstance(argument, Params) else argument
+                 for argument in arguments]
         given = [_copied(argument) for argument in asked]
         outcome: dict[str, Any] = {}
         output = io.StringIO()
@@ -123,8 +140,16 @@ class Driver:
         self.calls += 1
         if thread.is_alive():
             raise CallFailure("hangs", f"a call took longer than {self.time_limit:g} seconds")
+        wanted = {name for after in given if isinstance(after, Params) for name in after.asked}
+        if isinstance(error := outcome.get("error"), KeyError) and error.args:  # of a copy
+            self.indexed |= {name for name in NEUTRAL if name == error.args[0]}
+            wanted |= self.indexed
+        wanted -= self.wanted
+        self.wanted |= wanted
         if "error" in outcome:
             error = outcome["error"]
+            if wanted:
+                return self(*arguments, **keywords)
             if name := self._refused_by(error, asked):
                 self.refused.add(name)
                 return self(*arguments, **keywords)
@@ -144,6 +169,16 @@ class Driver:
             return given
         parts = np.array_split(given[0], min(self.shards, given[0].shape[1]), axis=1)
         return [[np.ascontiguousarray(part) for part in parts], *given[1:]]
+
+    def _neutral(self, params: Params, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        """What the callable asked for, off, where this call has none."""
+        missing = [name for name in NEUTRAL if name in self.wanted and name not in params.keys()]
+        if "allowed" in self.wanted and "bitmask" in missing and "bitmask" not in self.indexed:  # two forms of one mask
+            missing.remove("bitmask")
+        if not missing:
+            return {}
+        rows, vocab_size = arguments[0 if len(arguments) < 6 else 2].shape
+        return {name: NEUTRAL[name](len(params["temperature"]), rows, vocab_size) for name in missing}
 
     def _refused_by(self, error: BaseException, asked: list[Any]) -> str:
         """The parameter, off in this call, that `**params` gave to a function which does not have it."""
@@ -175,13 +210,17 @@ def _copied(argument: Any) -> Any:
 def _require_unchanged(before: Any, after: Any) -> None:
     if isinstance(before, dict):
         for name, value in before.items():
-            if name not in after or not _same(value, dict.__getitem__(after, name)):
+            if name not in after.keys() or not _same(value, dict.__getitem__(after, name)):
                 raise CallFailure("mutates_inputs", f"a call changed its input params[{name!r}]")
     elif isinstance(before, np.ndarray) and not _same(before, after):
         raise CallFailure("mutates_inputs", f"a call changed its input array {before.dtype} {list(before.shape)}")
 
 
-def _same(a: np.ndarray, b: Any) -> bool:
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(_same, a, b))
+    if not isinstance(a, np.ndarray):
+        return bool(a == b)
     if not isinstance(b, np.ndarray) or a.shape != b.shape or a.dtype != b.dtype:
         return False
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))

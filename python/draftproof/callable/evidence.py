@@ -21,7 +21,6 @@ from .sample_cases import shown
 ODDS = np.array([0.0, 0.25, 0.5, 2.0, 4.0, 16.0, 256.0])
 #: Where the ends of the unit interval are that a bet on uniform numbers tries.
 EDGES = (1.0 / 64.0, 1.0 / 16.0, 0.25, 0.75, 15.0 / 16.0, 63.0 / 64.0)
-PARAMETERS = ("temperature", "top_k", "top_p", "min_p")
 
 
 @functools.lru_cache(maxsize=None)
@@ -165,12 +164,11 @@ def distance(u: np.ndarray) -> float:
 def classes(params: dict[str, np.ndarray], place: np.ndarray, batch: int) -> Iterator[tuple[str, np.ndarray]]:
     """Draws by what a branch may depend on: each value of a parameter that takes several, places of the batch from a
     boundary on, the last place. params and place: [n], of every draw."""
-    for name in PARAMETERS:
-        if name in params:
-            values = np.unique(params[name])
-            if 1 < len(values) <= 64:
-                for value in values:
-                    yield f"{name} {shown(value)}", params[name] == value
+    for name, column in params.items():
+        values = np.unique(column)
+        if 1 < len(values) <= 64:
+            for value in values:
+                yield f"{name} {shown(value)}", column == value
     if batch > 1:
         yield "the first place of the batch", place == 0
         yield "the last place of the batch", place == batch - 1

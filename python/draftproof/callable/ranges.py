@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import Error
+from .request_cases import RequestCase
 from .sample_cases import OFF, SampleCase
 from .verify_cases import VerifyCase
 from .verify_sweep import StepsCase
@@ -44,6 +45,11 @@ def with_rows(case: Any, keep: Any, text: str) -> Any:
 
 def within(case: Any, ranges: Ranges) -> Any:
     """The case with the rows that are within; None if there are none."""
+    if isinstance(case, RequestCase):
+        kept = tuple(filters for filters in case.filters if all(
+            name not in filters or (name == "temperature" and filters[name] == 0.0) or least <= filters[name] <= largest
+            for name, (least, largest) in ranges.items()))
+        return case if kept == case.filters else dataclasses.replace(case, filters=kept) if kept else None
     params = getattr(case, "params", {})
     inside = np.ones(len(next(iter(params.values()), [])), bool)
     for name, (least, largest) in ranges.items():

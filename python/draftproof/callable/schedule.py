@@ -14,6 +14,8 @@ from .. import _core
 from .constrained import ConstrainedCase, ConstrainedRun
 from .drive import Driver
 from .filter_cases import FilterCase, FilterRun
+from .request_cases import RequestCase
+from .request_run import RequestRun
 from .sample_cases import BATCH, SampleCase
 from .sample_judge import Judgement, SampleRun
 from .verify_cases import VerifyCase
@@ -38,7 +40,7 @@ LARGE, ROW = 20_000, 4096
 
 def run_of(driver: Driver, case: Any, seed: int) -> Any:
     kind = {SampleCase: SampleRun, FilterCase: FilterRun, VerifyCase: VerifyRun, StepsCase: StepsRun,
-            ConstrainedCase: ConstrainedRun}[type(case)]
+            ConstrainedCase: ConstrainedRun, RequestCase: RequestRun}[type(case)]
     return kind(driver, case, seed)
 
 
@@ -46,7 +48,7 @@ def planned_n(case: Any, tv: float, alpha: float) -> int:
     """Draws or steps from which a fault of this distance is found with 99 % probability."""
     if isinstance(case, FilterCase):
         return int(case.logits.shape[0])
-    if isinstance(case, (StepsCase, ConstrainedCase)):
+    if isinstance(case, (StepsCase, ConstrainedCase, RequestCase)):
         return case.n_max or N_MIN
     groups = case.groups if isinstance(case, SampleCase) else 1
     tokens = 1 if isinstance(case, SampleCase) else min(8, max(case.draft_lens) + 1)
@@ -74,7 +76,7 @@ def with_batch(case: Any, seconds_per_row: float, share: float) -> Any:
     """The case with a smaller batch, where a call would take too much of its time and any batch will do. seconds_per_row:
     of a small vocabulary."""
     large = case.vocab_size > LARGE
-    if isinstance(case, (FilterCase, StepsCase, ConstrainedCase)) or not (case.batch == BATCH or large):
+    if isinstance(case, (FilterCase, StepsCase, ConstrainedCase, RequestCase)) or not (case.batch == BATCH or large):
         return case
     batch, smallest = case.batch, 2 if large else SMALLEST_BATCH
     seconds = seconds_per_row * max(1.0, case.vocab_size / ROW)

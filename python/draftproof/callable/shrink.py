@@ -10,6 +10,7 @@ import numpy as np
 
 from .filter_cases import FilterCase
 from .ranges import with_rows
+from .request_cases import RequestCase, smaller_requests
 from .sample_cases import OFF, SampleCase
 from .verify_cases import VerifyCase
 from .verify_sweep import StepsCase
@@ -42,6 +43,8 @@ def smaller_cases(case: Any, group: int) -> Iterator[Any]:
         for batch in (2, 16, case.batch // 2) if not case.is_fixed else ():
             if 1 <= batch < case.batch and case.groups <= batch * 64:
                 yield dataclasses.replace(case, batch=batch)
+    elif isinstance(case, RequestCase):
+        yield from smaller_requests(case)
     elif isinstance(case, FilterCase):
         yield from _of_rows(case, group, case.logits.shape[0])
     elif isinstance(case, StepsCase):

@@ -8,6 +8,7 @@ import numpy as np
 
 from .constrained import ConstrainedCase
 from .filter_cases import FilterCase
+from .request_cases import RequestCase
 from .sample_cases import SampleCase
 from .verify_cases import VerifyCase
 from .verify_sweep import StepsCase
@@ -34,6 +35,8 @@ def expression_of(case: Any) -> str:
     """The case as Python; large arrays by the source of their rows."""
     if isinstance(case, ConstrainedCase):
         return f"constrained_case({case.name!r})"
+    if isinstance(case, RequestCase):
+        return f"draftproof.{case!r}"
     params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
     name = type(case).__name__
     if isinstance(case, StepsCase):

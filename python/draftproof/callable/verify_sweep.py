@@ -9,7 +9,7 @@ decisions are; bets on those need no string twice.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,7 @@ class StepsRun:
         self._cumulative: np.ndarray | None = None
         self.pace = np.zeros(len(PACE))
         self.stops = ""
+        self.wrong = np.zeros(0, np.int64)
         self.earlier: list[np.ndarray] = []  # draft probabilities of calls before this case (Driver.noted)
 
     @property
@@ -123,7 +124,7 @@ class StepsRun:
 PACE = ("steps", "emitted", "expected", "variance", "accepted whole", "of those without a bonus token")
 
 
-def _pace(run: StepsRun, steps: Steps, rows: evidence.Rows) -> np.ndarray:
+def _pace(run: StepsRun | OneCall, steps: Steps, rows: evidence.Rows) -> np.ndarray:
     case, width = run.case, steps.out.shape[1]
     is_draft = steps.drafts >= 0
     x = np.where(is_draft, steps.drafts, 0)
@@ -171,7 +172,7 @@ class Steps:
     row: np.ndarray
 
 
-def drafts_of(run: StepsRun) -> np.ndarray:
+def drafts_of(run: StepsRun | OneCall) -> np.ndarray:
     """[n, W], of every step, -1 beyond."""
     width = run.outputs[0].shape[1]
     out = np.full((run.calls, run.case.batch, width), -1, np.int64)
@@ -179,7 +180,7 @@ def drafts_of(run: StepsRun) -> np.ndarray:
     return out.reshape(-1, width)
 
 
-def steps_of(run: StepsRun) -> Steps:
+def steps_of(run: StepsRun | OneCall) -> Steps:
     case = run.case
     out = np.concatenate(run.outputs)
     width = out.shape[1]
@@ -190,7 +191,22 @@ def steps_of(run: StepsRun) -> Steps:
                  np.tile(first[:, None] + np.minimum(place, case.lens[:, None]), (run.calls, 1)))
 
 
-def judge_steps(run: StepsRun, alpha: float) -> Judgement:
+class OneCall:
+    """What judge_steps reads of a run, of steps that were made otherwise; wrong: it leaves there which steps tell of a fault."""
+
+    def __init__(self, case: StepsCase, seed: int) -> None:
+        self.case, self.seed, self.calls, self.n = case, seed, 1, case.batch
+        self.outputs: list[np.ndarray] = []
+        self.drafts: list[np.ndarray] = []
+        self.pace, self.stops, self.wrong = np.zeros(len(PACE)), "", np.zeros(0, np.int64)
+
+
+#: Bets on steps beside those of every verifier: (steps, rows, what was emitted outside of zones, places of completed strings).
+MoreBets = Callable[[Steps, evidence.Rows, np.ndarray, np.ndarray], Iterable[evidence.Bet]]
+
+
+def judge_steps(run: StepsRun | OneCall, alpha: float, more: MoreBets | None = None) -> Judgement:
+    """Parameters of the case beyond those of rows tell classes of requests apart."""
     case, steps = run.case, steps_of(run)
     out, count, width = steps.out, steps.count, steps.out.shape[1]
     place = np.arange(width)[None, :]
@@ -198,6 +214,7 @@ def judge_steps(run: StepsRun, alpha: float) -> Judgement:
 
     def refuted(name: str, wrong: np.ndarray, sentence: str) -> Judgement:
         request = int(wrong[0] % case.batch)
+        run.wrong = wrong
         return Judgement(True, name, f"refuted: {sentence}", run.n, len(wrong) / run.n, None, request)
 
     malformed = np.flatnonzero(((out != -1) & ~emitted).any(axis=1) | ((count == 0) & (steps.lens == 0)) | (count > steps.lens + 1))
@@ -210,7 +227,7 @@ def judge_steps(run: StepsRun, alpha: float) -> Judgement:
         b = strange[0]
         return refuted("not_a_draft", strange, f"{strange.size} of {run.n} steps emit tokens before their last one that are no drafts, first "
                        f"request {b % case.batch}: {out[b, :count[b]].tolist()} after drafts {steps.drafts[b, :steps.lens[b]].tolist()}")
-    params = {name: value[case.of_row] for name, value in case.params.items()}
+    params = {name: value[case.of_row] for name, value in case.params.items() if name in OFF}
     rows = evidence.Rows.of(case.target, params)
     inside = emitted & (out >= 0) & (out < case.vocab_size)
     ids = np.where(inside, out, 0)
@@ -222,17 +239,20 @@ def judge_steps(run: StepsRun, alpha: float) -> Judgement:
         return _impossible(run, steps, impossible, wrong, refuted)
     run.pace = _pace(run, steps, rows)
     bets = list(_bets(run, steps, rows, emitted & ~zone, zone))
+    if more is not None:
+        bets += more(steps, rows, emitted & ~zone, (place <= steps.lens[:, None]) & ~zone)
     best = evidence.best_bet(bets, alpha)
     if best is None:
         return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, None)
+    run.wrong = best.where
     return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch), best.suspect)
 
 
-def _impossible(run: StepsRun, steps: Steps, impossible: np.ndarray, wrong: np.ndarray, refuted: Callable[..., Judgement]) -> Judgement:
+def _impossible(run: StepsRun | OneCall, steps: Steps, impossible: np.ndarray, wrong: np.ndarray, refuted: Callable[..., Judgement]) -> Judgement:
     case, at = run.case, wrong[0]
     place = int(np.flatnonzero(impossible[at])[0])
     token, length, last = int(steps.out[at, place]), int(steps.lens[at]), place == int(steps.count[at]) - 1
-    what = "an accepted draft" if not last or token == steps.drafts[at, place] else "a bonus token" if place == length else "a recovered token"
+    what = "a token" if isinstance(run, OneCall) and not steps.lens.any() else "an accepted draft" if not last or token == steps.drafts[at, place] else "a bonus token" if place == length else "a recovered token"
     sentence = (f"{wrong.size} of {run.n} steps emit an impossible token, first {what}, {token} at place {place} of request "
                 f"{at % case.batch} with {length} drafts")
     of_mask = 0 <= token < case.vocab_size and np.isneginf(case.target[steps.row[at, place], token])
@@ -246,7 +266,7 @@ def _impossible(run: StepsRun, steps: Steps, impossible: np.ndarray, wrong: np.n
     return refuted("support", wrong, sentence)
 
 
-def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, zone: np.ndarray) -> Any:
+def _bets(run: StepsRun | OneCall, steps: Steps, rows: evidence.Rows, usable: np.ndarray, zone: np.ndarray) -> Any:
     """On ranks of the completed strings."""
     case, rng = run.case, np.random.default_rng([run.seed, 5])
     width = steps.out.shape[1]
