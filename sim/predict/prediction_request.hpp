@@ -25,7 +25,7 @@ struct PredictionRequest {
   std::string drafter;
   std::string precision;        // empty: the model's own
   std::string draft_precision;  // empty: 16 bits
-  std::optional<int> tp;        // nothing: as many as the weights need
+  std::optional<int> tp;        // nothing: as many as the weights and the cache of the least load need
   bool tp_is_of_log = false;    // taken from it
   int dp = 1, pp = 1;           // roofline.hpp
   bool expert_parallel = false;
