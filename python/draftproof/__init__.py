@@ -17,7 +17,7 @@ from .callable.request_cases import RequestCase
 from .callable.sample_cases import SampleCase
 from .callable.verify_cases import VerifyCase
 from .callable.verify_sweep import StepsCase
-from .server import ServerAudit, audit_server
+from .server import ServerAudit, audit_logprobs, audit_server
 
 __version__ = version("draftproof")
 
@@ -25,7 +25,7 @@ __all__ = [
     "Acceptance", "Audit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
     "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof",
     "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree",
-    "Verified", "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_server", "audit_steps",
-    "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove", "run_case", "sample",
-    "sample_shards", "sim", "tree", "verifiers", "verify",
+    "Verified", "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_logprobs",
+    "audit_server", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove",
+    "run_case", "sample", "sample_shards", "sim", "tree", "verifiers", "verify",
 ]

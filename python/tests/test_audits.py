@@ -1,6 +1,9 @@
 """Audits of what was drawn, exact checks of filters, and proofs."""
 
+from statistics import NormalDist
+
 import numpy as np
+import pytest
 
 import draftproof
 import reference_numpy
@@ -70,3 +73,45 @@ def test_a_filter_is_checked_exactly():
     wrong = draftproof.check_filter(logits, left, {**params, "top_p": params["top_p"] * np.float32(0.9)})
     assert wrong.verdict == "fails" and wrong.failing[0].wrongly_kept_count > 0
     assert "wrongly kept" in wrong.sentence and "<table>" in wrong._repr_html_()
+
+
+def lists(random, n, **used):
+    """[n, 8] ids and printed logprobs of 40 tokens, and what a server with the parameters `used` draws from them."""
+    logits = random.normal(size=(n, 40)) * 1.2
+    raw = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    order = np.argsort(-raw, axis=1)[:, :8]
+    values = np.take_along_axis(raw, order, 1)
+    scaled = values / used.get("temperature", 1.0)
+    kept = (np.arange(8) < used.get("top_k", 7)) & (scaled >= scaled[:, :1] + np.log(used.get("min_p", 1e-9)))
+    weights = np.where(kept, np.exp(scaled - scaled[:, :1]), 0.0)
+    ranks = (np.cumsum(weights, 1) < random.random((n, 1)) * weights.sum(1, keepdims=True)).sum(1)
+    probs = weights / weights.sum(1, keepdims=True)
+    scores = np.log(np.where(kept, probs, 1.0))
+    variance = (probs * scores**2).sum(1) - (probs * scores).sum(1)**2
+    return order[np.arange(n), ranks], order, values.round(3), variance.mean()
+
+
+@pytest.mark.parametrize("asked, used, test", [
+    ({"top_k": 7, "min_p": 0.1}, {}, None), ({"top_k": 7, "min_p": 0.1}, {"temperature": 1.2}, "outside"),
+    ({"top_k": 7, "min_p": 0.1}, {"min_p": 1e-9}, "outside"), ({"top_k": 7}, {"top_k": 6}, "shell")])
+def test_tokens_beside_printed_lists_of_logprobs_are_judged_by_them(asked, used, test):
+    samples, ids, logprobs, variance = lists(np.random.default_rng(5), 1500, **{**asked, **used})
+    found = draftproof.audit_logprobs(samples, ids, logprobs, **asked, text=np.arange(1500) // 30)
+    assert (found.verdict == "biased") == found.test(test or "outside").rejects == (test is not None), found.sentence
+    assert 1300 < found.n <= 1500  # cuts within the resolution are left out
+    if test is None:
+        normal = NormalDist()
+        need = normal.inv_cdf(1.0 - 1e-6 / (2 * len(found.tests))) + normal.inv_cdf(0.99)
+        assert found.detectable_temperature == pytest.approx(need / (found.n * variance)**0.5, rel=0.03)
+        assert found.test("pairs_id_1").n > 1000
+
+
+def test_a_list_s_reading_is_the_caller_s_and_what_is_no_list_is_refused():
+    samples, ids, logprobs, _ = lists(np.random.default_rng(6), 1500, temperature=1.5, min_p=0.1)
+    given = {"top_k": 7, "min_p": 0.1, "temperature": 1.5}
+    assert draftproof.audit_logprobs(samples, ids, logprobs, **given).verdict != "biased"
+    assert draftproof.audit_logprobs(samples, ids, logprobs, **given, temperature_first=False).verdict == "biased"
+    with pytest.raises(draftproof.Error, match=r"ids: is float64 \[1500, 8\]; expected whole numbers \[1500, k\]"):
+        draftproof.audit_logprobs(samples, ids.astype(float), logprobs)
+    with pytest.raises(draftproof.Error, match=r"logprobs: has shape \[1500, 7\]; expected that of ids, \[1500, 8\]"):
+        draftproof.audit_logprobs(samples, ids, logprobs[:, :7])

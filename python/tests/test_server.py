@@ -8,7 +8,6 @@ from fake_server import Fake
 import draftproof
 from draftproof.server.__main__ import main
 from draftproof.server.adapters import sniff
-from draftproof.server.draws import count_bound, ks
 from draftproof.server.visible import READINGS, resolution, visible
 from draftproof.server.wire import Wire
 
@@ -177,9 +176,3 @@ def test_lists_show_their_distribution_and_their_resolution():
     near = visible(top, {"temperature": 1.0, "top_k": 2, "top_p": 1.0, "min_p": 0.0}, READINGS[0], 0.5)
     assert near.ambiguous and near.generous == {0, 1, 2}  # noise of 1.0
     assert resolution([-0.25, -1.5]) == 0.01 and resolution([-0.123456789]) == 0.0
-
-
-def test_bounds_hold_against_numbers_by_hand():
-    assert count_bound(0, 20) == pytest.approx(2.061e-9, rel=1e-3)  # exp(-20)
-    assert count_bound(10, 10) == 1.0
-    assert ks([(i + 0.5) / 100 for i in range(100)]) == 1.0 and ks([0.5] * 100) < 1e-20

@@ -8,10 +8,11 @@ from pathlib import Path
 from .._core import Error
 from .adapters import sniff
 from .collect import PROFILES, QUESTIONS, Collector
+from .draws import audit_logprobs
 from .verdicts import Judge, Line, ServerAudit, load
 from .wire import Wire
 
-__all__ = ["Line", "ServerAudit", "audit_server"]
+__all__ = ["Line", "ServerAudit", "audit_logprobs", "audit_server"]
 
 
 def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, profile: str = "quick",

@@ -1,17 +1,27 @@
-"""Tests of drawn tokens against visible distributions. Each p-value is a bound (Chernoff) or KS's, conditional on
-prefixes: a text of n tokens is n draws. Level 1e-6 over all tests."""
+"""Drawn tokens beside the distributions that lists of logprobs state, a text of n tokens being n draws. The tests are
+the core's (_core.audit_listed); each p-value is exact or a bound. Level 1e-6 over all tests."""
+
+from __future__ import annotations
 
 import math
-import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy
+import numpy as np
 
-from .adapters import Text
+from .. import _core, _forms
+from .._core import Error
+from .._results import Audit, audit_of
+from .adapters import Step, Text
 from .visible import Reading, Visible, resolution, visible
 
+if TYPE_CHECKING:
+    from .._types import Array
+
 LEVEL = 1e-6
-LAGS = 3
+TESTS = 13  # of one case at most
+EVENTS = {"shell": "tokens that a 3 % smaller cut drops were", "edge": "the last kept token was",
+          "rest": "tokens beyond the list were"}
 
 
 @dataclass
@@ -24,51 +34,60 @@ class Found:
     at: tuple[int, int] | None = None
 
 
+class Row(NamedTuple):
+    """A draw: distribution, rank of the drawn token (len(keys): beyond the list), its text and position there."""
+
+    seen: Visible
+    rank: int
+    text: int
+    position: int
+
+
 @dataclass
 class Drawn:
-    """Positions of one case under one reading."""
+    """Draws of one case under one reading; `outside` holds (record, position, token) of probability 0."""
 
     tokens: int = 0
     skipped: int = 0
-    rows: list[tuple[Visible, int]] = None      # distribution, rank of the drawn token (len(probs): beyond the list)
-    uniforms: list[list[float]] = None          # of each text: a number in (0, 1) a position, None where skipped
-    by_id: list[list[float]] = None
-    outside: list[tuple[int, int, object]] = None  # record, position, token
+    rows: list[Row] = field(default_factory=list)
+    outside: list[tuple[int, int, object]] = field(default_factory=list)
+
+    def first_tokens(self) -> Drawn:
+        """Returns the first draw of each text, as if all were of one text."""
+        rows = [Row(row.seen, row.rank, 0, row.text) for row in self.rows if row.position == 0]
+        return Drawn(len(rows), 0, rows)
 
 
-def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading) -> Drawn:
-    """Places drawn tokens in their visible distributions. `texts` pairs a record's number with its text."""
-    drawn = Drawn(rows=[], uniforms=[], by_id=[], outside=[])
-    noise = random.Random(20)
-    step = resolution([value for _, text in texts for at in text.steps for _, value in at.top][:2000])
+def together(cases: list[Drawn]) -> Drawn:
+    """Returns the draws of all cases as one."""
+    return Drawn(sum(case.tokens for case in cases), sum(case.skipped for case in cases),
+                 [row for case in cases for row in case.rows], [one for case in cases for one in case.outside])
+
+
+def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step: float | None = None) -> Drawn:
+    """Places drawn tokens in their visible distributions. `texts` pairs a record's number with its text; `step` is the
+    resolution of the logprobs, found from them if None."""
+    drawn = Drawn()
+    if step is None:
+        step = resolution([value for _, text in texts for at in text.steps for _, value in at.top][:2000])
     known = {}
     for number, text in texts:
-        row, ids = [], []
         for position, at in enumerate(text.steps):
             key = tuple(at.top)
             if key not in known:
                 known[key] = visible(at.top, settings, reading, step)
             seen = known[key]
-            row.append(None), ids.append(None)
             if seen is None:
                 drawn.skipped += 1
                 continue
             drawn.tokens += 1
             if at.token not in seen.generous and not seen.rest:
                 drawn.outside.append((number, position, at.token))
-                continue
-            if seen.ambiguous or len(set(seen.keys)) < len(seen.keys):
+            elif seen.ambiguous or len(set(seen.keys)) < len(seen.keys):
                 drawn.skipped += 1
-                continue
-            rank = seen.keys.index(at.token) if at.token in seen.keys else len(seen.keys)
-            drawn.rows.append((seen, rank))
-            probs = [*seen.probs, seen.rest]
-            row[-1] = sum(probs[:rank]) + noise.random() * probs[rank]
-            if rank < len(seen.keys) and not seen.rest:
-                below = sum(p for key, p in zip(seen.keys, probs) if str(key).zfill(9) < str(at.token).zfill(9))
-                ids[-1] = below + noise.random() * probs[rank]
-        drawn.uniforms.append(row)
-        drawn.by_id.append(ids)
+            else:
+                rank = seen.keys.index(at.token) if at.token in seen.keys else len(seen.keys)
+                drawn.rows.append(Row(seen, rank, number, position))
     return drawn
 
 
@@ -84,109 +103,89 @@ def beyond(honoured: Drawn, texts: list[tuple[int, Text]], settings: dict, readi
     return mass / max(1, count) * honoured.tokens
 
 
-def count_bound(seen: float, expected: float) -> float:
-    """Bounds the probability of a sum of independent indicators as far from `expected` on the side of `seen`."""
-    if expected <= 0:
-        return 1.0 if seen == 0 else 0.0
-    return math.exp(-(expected - seen + (seen * math.log(seen / expected) if seen else 0.0)))
-
-
-def score_bound(rows: list[tuple[Visible, int]]) -> tuple[float, float]:
-    """Returns z of sum(l - E l) and Chernoff's bound by exponential tilting (exact for these distributions)."""
-    rows = [row for row in rows if not row[0].rest]
-    if not rows:
-        return 0.0, 1.0
-    width = max(len(seen.probs) for seen, _ in rows)
-    p, l = numpy.zeros((len(rows), width)), numpy.zeros((len(rows), width))
-    for number, (seen, _) in enumerate(rows):
-        p[number, :len(seen.probs)], l[number, :len(seen.probs)] = seen.probs, seen.values
-    l -= (p * l).sum(1, keepdims=True)
-    at = sum(l[number, rank] for number, (_, rank) in enumerate(rows))
-    spread = (p * l * l).sum()
-    if spread < 1e-9:
-        return 0.0, 1.0
-    best, sign = 0.0, math.copysign(1.0, at)
-    for part in (0.4, 0.55, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0):
-        tilt = min(8.0, part * abs(at) / spread)
-        best = min(best, float(numpy.log((p * numpy.exp(sign * tilt * l)).sum(1)).sum() - tilt * abs(at)))
-    return float(at / math.sqrt(spread)), min(1.0, 2.0 * math.exp(best))
-
-
-def ks(uniforms: list[float]) -> float:
-    """Returns a bound (Massart) on the p-value of Kolmogorov and Smirnov's test against uniform."""
-    count = len(uniforms)
-    if count < 30:
-        return 1.0
-    u = numpy.sort(numpy.array(uniforms))
-    above = numpy.arange(1, count + 1) / count
-    distance = max((above - u).max(), (u - above + 1.0 / count).max())
-    return min(1.0, 2.0 * math.exp(-2.0 * count * distance * distance))
-
-
-def lagged(texts: list[list[float]], lag: int) -> tuple[float, float, int]:
-    """Returns correlation of positions `lag` apart within a text, Hoeffding's bound on its p-value, and pairs."""
-    pairs = [(row[i] - 0.5, row[i + lag] - 0.5) for row in texts for i in range(len(row) - lag)
-             if row[i] is not None and row[i + lag] is not None]
-    if len(pairs) < 100:
-        return 0.0, 1.0, len(pairs)
-    r = 12.0 * sum(a * b for a, b in pairs) / len(pairs)
-    # Products are a martingale's differences with variance 1/144 and at most 1/4: Freedman's bound.
-    total = abs(r) * len(pairs) / 12.0
-    return r, min(1.0, 2.0 * math.exp(-total * total / 2.0 / (len(pairs) / 144.0 + total / 12.0))), len(pairs)
+def tested(drawn: Drawn, **options: float) -> Audit:
+    """Returns the core's tests of the draws; options as of audit_draws."""
+    count, rows = len(drawn.rows), drawn.rows
+    width = max((len(row.seen.keys) for row in rows), default=0)
+    probs, ids = np.zeros((count, width)), np.full((count, width), -1, np.int64)
+    order = {key: number for number, key in enumerate(sorted({key for row in rows for key in row.seen.keys},
+                                                             key=lambda key: str(key).zfill(9)))}
+    ranks, shell = np.empty(count, np.int64), np.empty(count, np.int64)
+    for i, (seen, rank, _, _) in enumerate(rows):
+        size = len(seen.keys)
+        probs[i, :size] = np.maximum(seen.probs, 1e-300)
+        ids[i, :size] = [order[key] for key in seen.keys]
+        ranks[i], shell[i] = rank if rank < size else width, size - len(seen.shell_keys)
+    places = {"texts": np.array([row.text for row in rows], np.int64),
+              "positions": np.array([row.position for row in rows], np.int64)}
+    return audit_of(_core.audit_listed({
+        "probabilities": probs.ravel(), "ids": ids.ravel(), "rest": np.array([row.seen.rest for row in rows], float),
+        "ranks": ranks, "shell_from": shell, "outside": len(drawn.outside), **places, **options}))
 
 
 def judge(drawn: Drawn) -> list[Found]:
     """Returns all tests of one case under one reading."""
-    rows, found = drawn.rows, []
-    if drawn.outside:
-        number, position, token = drawn.outside[0]
-        later = sum(1 for _, place, _ in drawn.outside if place > 0)
-        where = ", all behind a text's first token" if later == len(drawn.outside) else ""
-        found.append(Found("outside", 0.0, f"{len(drawn.outside)} of {drawn.tokens} tokens have probability 0 by the "
-                           f"server's own list (first: token {token!r} at position {position} of its text{where})",
-                           (number, position)))
-    if not rows:
-        return found
-    shell = sum(seen.shell for seen, _ in rows)
-    count = sum(1 for seen, rank in rows if rank < len(seen.keys) and seen.keys[rank] in seen.shell_keys)
-    found.append(Found("shell", count_bound(count, shell) if count < shell else 1.0,
-                       f"tokens that a 3 % smaller cut drops were drawn {count} times; {shell:.1f} expected"))
-    edges = [(seen.probs[-1], rank == len(seen.probs) - 1) for seen, rank in rows if len(seen.probs) > 1]
-    expected, count = sum(p for p, _ in edges), sum(hit for _, hit in edges)
-    found.append(Found("edge", min(1.0, 2 * count_bound(count, expected)),
-                       f"the last kept token was drawn {count} times; {expected:.1f} expected"))
-    rest, count = sum(seen.rest for seen, _ in rows), sum(rank == len(seen.keys) for seen, rank in rows)
-    if rest or count:
-        found.append(Found("rest", min(1.0, 2 * count_bound(count, rest)),
-                           f"tokens beyond the list were drawn {count} times; {rest:.1f} expected"))
-    z, p = score_bound(rows)
-    found.append(Found("score", p, f"drawn tokens are {'more' if z > 0 else 'less'} probable than stated, z = {z:.1f}"))
-    flat = [u for text in drawn.uniforms for u in text if u is not None]
-    found.append(Found("PIT", ks(flat), "ranks of drawn tokens do not follow the stated probabilities"))
-    for name, texts in (("rank", drawn.uniforms), ("id", drawn.by_id)):
-        for lag in range(1, LAGS + 1):
-            r, p, pairs = lagged(texts, lag)
-            found.append(Found(f"pairs ({name}, lag {lag})", p, f"tokens {lag} apart within a text are correlated: "
-                               f"r = {r:.2f} over {pairs} pairs"))
+    found = []
+    for test in tested(drawn).tests:
+        name, at = test.name, None
+        if name in EVENTS:
+            words = f"{EVENTS[name]} drawn {test.statistic:.0f} times; {test.worst_cells[0]['expected']:.1f} expected"
+        elif name == "score":
+            which = "more" if test.statistic > 0 else "less"
+            words = f"drawn tokens are {which} probable than stated, z = {test.statistic:.1f}"
+        elif name.startswith("pairs"):
+            words = (f"tokens {name[-1]} apart within a text are correlated: r = {test.statistic:.2f} "
+                     f"over {test.n} pairs")
+        elif name == "outside" and drawn.outside:
+            number, position, token = drawn.outside[0]
+            where = ", all behind a text's first token" if all(place > 0 for _, place, _ in drawn.outside) else ""
+            words = (f"{len(drawn.outside)} of {drawn.tokens} tokens have probability 0 by the server's own list "
+                     f"(first: token {token!r} at position {position} of its text{where})")
+            at = number, position
+        else:
+            words = "ranks of drawn tokens do not follow the stated probabilities"
+        found.append(Found(name, test.p_value, words, at))
     return found
 
 
-TESTS = 6 + 2 * LAGS  # of one case
-
-
 def detectable(drawn: list[Drawn], level: float) -> tuple[float, float]:
-    """Returns the smallest change of temperature (%) and of mass (%) found with 90 % power at `level`."""
-    rows = [row for case in drawn for row in case.rows]
-    if not rows:
+    """Returns the smallest change of temperature (%) and of mass (%) found with 99 % power, a test having `level`."""
+    whole = tested(together(drawn), alpha=min(0.5, level * TESTS))
+    ranks = whole.test("transform_ks")
+    if ranks is None:
         return math.inf, math.inf
-    need = math.sqrt(2.0 * math.log(2.0 / level)) + 1.28
-    spread = 0.0
-    for seen, _ in rows:
-        mean = sum(p * l for p, l in zip(seen.probs, seen.values))
-        spread += sum(p * (l - mean) ** 2 for p, l in zip(seen.probs, seen.values))
-    shells = max(sum(seen.shell for seen, _ in case.rows) for case in drawn)
-    temperature = 100.0 * need / math.sqrt(spread) if spread else math.inf
-    if shells > math.log(1.0 / level):
+    temperature = math.inf if whole.detectable_temperature is None else 100.0 * whole.detectable_temperature
+    if max(sum(row.seen.shell for row in case.rows) for case in drawn) > math.log(1.0 / level):
         temperature = min(temperature, 3.0)
-    mass = 100.0 * (math.sqrt(math.log(2.0 / level) / 2.0) + 0.64) / math.sqrt(len(rows))
-    return temperature, mass
+    return temperature, 100.0 * ranks.detectable_tv
+
+
+def audit_logprobs(samples: Array, ids: Array, logprobs: Array, *, temperature: float = 1.0, top_k: int = -1,
+                   top_p: float = 1.0, min_p: float = 0.0, text: Array | None = None, resolution: float | None = None,
+                   temperature_first: bool = True, top_p_of_kept: bool = True, alpha: float = 1e-6,
+                   tv_wanted: float = 0.05, seed: int = 0) -> Audit:
+    """Do drawn tokens follow the lists of logprobs that an engine gave beside them?
+
+    samples: [n] token ids. ids, logprobs: [n, k] the likeliest tokens before sampling parameters, natural logarithms;
+    id -1 pads a short list. text: [n] number of the text that a token is of, in the order of drawing; None: of one.
+    temperature, top_k (-1: off), top_p, min_p: what the engine was asked for; temperature_first and top_p_of_kept: in
+    which reading. resolution: decimal step of printed logprobs, found from them if None; positions with a cut within it
+    are left out, and so are lists too short to show the cut. Error: the array, and the shape that was expected.
+    """
+    drawn = _forms.integers(samples, "samples", np.int64)
+    keys, values = _forms.as_numpy(ids, "ids"), _forms.as_numpy(logprobs, "logprobs")
+    if keys.ndim != 2 or keys.dtype.kind not in "iu" or len(keys) != drawn.size:
+        raise Error(f"ids: is {keys.dtype} {list(keys.shape)}; expected whole numbers [{drawn.size}, k]")
+    if values.shape != keys.shape:
+        raise Error(f"logprobs: has shape {list(values.shape)}; expected that of ids, {list(keys.shape)}")
+    if not temperature > 0:
+        raise Error(f"temperature: is {temperature}; expected a number above 0")
+    numbers = np.zeros(drawn.size, np.int64) if text is None else _forms.integers(text, "text", np.int64, drawn.size)
+    texts: dict[int, list[Step]] = {}
+    for token, names, row, number in zip(drawn.tolist(), keys.tolist(), values.tolist(), numbers.tolist()):
+        top = sorted(((key, value) for key, value in zip(names, row) if key >= 0), key=lambda pair: -pair[1])
+        texts.setdefault(number, []).append(Step(token, dict(top).get(token, -math.inf), top))
+    placed = place([(number, Text(steps, "", "", None)) for number, steps in texts.items()],
+                   {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p},
+                   Reading(temperature_first, top_p_of_kept), resolution)
+    return tested(placed, alpha=alpha, tv_wanted=tv_wanted, seed=seed)

@@ -189,10 +189,7 @@ class Judge:
 
     def joint(self, cases: list[Drawn], level: float) -> str:
         """Returns the words of a test over all cases together that fails, '' if none does."""
-        whole = Drawn(tokens=sum(case.tokens for case in cases), rows=[row for case in cases for row in case.rows],
-                      uniforms=[text for case in cases for text in case.uniforms],
-                      by_id=[text for case in cases for text in case.by_id], outside=[])
-        test = min(draws.judge(whole), key=lambda test: test.p, default=None)
+        test = min(draws.judge(draws.together(cases)), key=lambda test: test.p, default=None)
         return f"{test.name}: p = {test.p:.2g}; {test.words}" if test and test.p < level else ""
 
     def place(self, texts: list, settings: dict, reading: Reading) -> Drawn:
@@ -246,15 +243,12 @@ class Judge:
         if len(neighbours) >= 30:
             wide = self.records[neighbours[0][0]].settings
             placed = draws.place(neighbours, wide, READINGS[0])
-            us = [row[0] for row in placed.uniforms if row and row[0] is not None]
-            ids = [row[0] for row in placed.by_id if row and row[0] is not None]
-            r, p, _ = draws.lagged([us], 1)
-            p, name = min((draws.ks(us), "first tokens of neighbouring seeds are not spread as stated"),
-                          (p, f"first tokens of neighbouring seeds are correlated: r = {r:.2f}"),
-                          (draws.lagged([ids], 1)[1], "first tokens of neighbouring seeds are correlated by id"))
-            bad = p < draws.LEVEL / 3
+            first = placed.first_tokens()
+            test = min(draws.judge(first), key=lambda test: test.p, default=None)
+            bad = test is not None and test.p < draws.LEVEL / draws.TESTS
             self.add("neighbouring seeds", "biased" if bad else "ok",
-                     f"{name}, p = {p:.2g}" if bad else f"independent ({len(us)} seeds)", neighbours[0][0])
+                     f"first tokens of neighbouring seeds as one text, {test.name}: p = {test.p:.2g}; {test.words}" if bad
+                     else f"independent ({first.tokens} seeds)", neighbours[0][0])
         if len(drawn) > 1:
             numbers = self.of("seeds", "none")
             chance = max(sum(step.logprob for step in text.steps) for _, text in numbers)
