@@ -23,6 +23,24 @@ class Fake(ThreadingHTTPServer):
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
+    def reply(self, path: str, body: dict | None) -> tuple[int, str]:
+        """Returns status and text of an answer."""
+        if body is None:
+            if path == "/v1/models" and "no model" not in self.how:
+                return 200, json.dumps({"data": [{"id": "table", "owned_by": "vllm"}]})
+            return 404, json.dumps({"error": "not found"})
+        self.sent += 1
+        if words := self.refusal(body):
+            return 400, json.dumps({"error": words})
+        answer = self.answer(body)
+        if "no logprobs" in self.how:
+            for choice in answer["choices"]:
+                choice["logprobs"] = None
+        if not body.get("stream"):
+            return 200, json.dumps(answer)
+        lines = [f"data: {json.dumps(part)}\n\n" for part in self.pieces(answer, body)]
+        return 200, "".join([*lines, "data: [DONE]\n\n"])
+
     def handle_error(self, *_: object) -> None:
         self.crash = traceback.format_exc()
 
@@ -83,38 +101,24 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
-    def send(self, status: int, data: bytes, **headers: str) -> None:
+    def send(self, status: int, text: str, headers: dict[str, str]) -> None:
+        data = text.encode()
         self.send_response(status)
-        for name, header in {"Content-Type": "application/json", **headers}.items():
+        for name, header in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, header)
-        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
-    def say(self, status: int, value: object, **headers: str) -> None:
-        self.send(status, json.dumps(value).encode(), **headers)
-
     def do_GET(self) -> None:
-        server = self.server
-        server.keys.add(self.headers.get("Authorization"))
+        server, key = self.server, self.headers.get("Authorization")
+        server.keys.add(key)
         if "redirects" in server.how:
-            return self.say(302, {}, Location="http://other.invalid/")
-        if "needs a key" in server.how and self.headers.get("Authorization") != "Bearer hidden":
-            return self.say(401, {})
-        if self.path == "/v1/models" and "no model" not in server.how:
-            return self.say(200, {"data": [{"id": "table", "owned_by": "vllm"}]})
-        return self.say(404, {"error": "not found"})
+            return self.send(302, "{}", {"Location": "http://other.invalid/"})
+        if "needs a key" in server.how and key != "Bearer hidden":
+            return self.send(401, "{}", {})
+        return self.send(*server.reply(self.path, None), {"Content-Type": "application/json"})
 
     def do_POST(self) -> None:
-        server, body = self.server, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server.sent += 1
-        if words := server.refusal(body):
-            return self.say(400, {"error": words})
-        answer = server.answer(body)
-        if "no logprobs" in server.how:
-            for choice in answer["choices"]:
-                choice["logprobs"] = None
-        if not body.get("stream"):
-            return self.say(200, answer)
-        lines = [f"data: {json.dumps(part)}\n\n" for part in server.pieces(answer, body)]
-        return self.send(200, "".join([*lines, "data: [DONE]\n\n"]).encode(), **{"Content-Type": "text/event-stream"})
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        kind = "text/event-stream" if body.get("stream") else "application/json"
+        return self.send(*self.server.reply(self.path, body), {"Content-Type": kind})

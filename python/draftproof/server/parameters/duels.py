@@ -47,17 +47,21 @@ def ask(c: Collector) -> None:
 
 
 def _penalties(c: Collector, ids: list[int]) -> None:
-    pair, filler = None, ids
-    for _ in range(4):  # two listed tokens that the filler does not hold
-        top = c.lists([filler[-LENGTH:]])[0]
-        pair = pair if pair and set(pair) <= set(dict(top)) else (top[1][0], top[2][0])
-        rest = [token for token in ids if token not in pair]
-        filler = (rest * (1 + LENGTH // max(1, len(rest))))[-LENGTH:] if rest else ids
+    pair: tuple = ()
 
     def holding(*distances: int) -> list[int]:
-        return [pair[0] if LENGTH - place in distances else token for place, token in enumerate(filler)]
-    prompts = {at: holding(at) for at in DISTANCES}
-    lists = dict(zip(DISTANCES, c.lists(list(prompts.values()))))
+        rest = [token for token in ids if token not in pair] or ids
+        filler = (rest * (1 + LENGTH // len(rest)))[-LENGTH:]
+        return [pair[0] if pair and LENGTH - place in distances else token for place, token in enumerate(filler)]
+    for _ in range(4):  # until all lists hold the pair
+        prompts = {at: holding(at) for at in DISTANCES}
+        lists = dict(zip(DISTANCES, c.lists(list(prompts.values()))))
+        common = [key for key, _ in lists[64] if all(key in dict(top) for top in lists.values())]
+        if pair and set(pair) <= set(common) or len(common) < 3:
+            break
+        pair = (common[1], common[2])
+    if not pair:
+        return
     thrice = holding(20, 23, 26)
     jobs = []
     for at, top in lists.items():
@@ -115,15 +119,17 @@ def _won(j: Judge, case: str) -> list[tuple[int, dict, object]]:
     rows = []
     for number, text in j.of("parameters", f"duel {case}"):
         about = j.records[number].settings["about"]
-        token = text.steps[0].token if text.steps else None
-        rows.append((number, about, {about["a"]: "a", about["b"]: "b"}.get(token, token)))
+        if text.steps:  # servers may leave out the token that ends a text
+            token = text.steps[0].token
+            rows.append((number, about, {about["a"]: "a", about["b"]: "b"}.get(token, token)))
     return rows
 
 
 def _bias(j: Judge) -> None:
     rows = _won(j, "logit_bias")
     if not rows:
-        return j.parameter("logit_bias", "refused", "", j.asked("duel logit_bias")[0])
+        return j.parameter("logit_bias", "refused" if not j.of("parameters", "duel logit_bias") else "not visible", "",
+                           j.asked("duel logit_bias")[0])
     wrong = [row for row in rows if row[2] != row[1]["expected"]]
     if len(wrong) == len(rows) or all(winner == "a" for *_, winner in rows):
         return j.parameter("logit_bias", "ignored", "the answers are those without it", rows[-1][0])
@@ -141,14 +147,15 @@ def _bias(j: Judge) -> None:
 def _penalty(j: Judge, name: str) -> None:
     rows = _won(j, name)
     if not rows:
-        return j.parameter(name, "refused", "", j.asked(f"duel {name}")[0])
+        return j.parameter(name, "refused" if not j.of("parameters", f"duel {name}") else "not visible", "",
+                           j.asked(f"duel {name}")[0])
     unknown = {about["at"] for _, about, winner in _won(j, "control") if winner != about["expected"]}
     hit = {about["at"]: winner == "b" for _, about, winner in rows if about["at"] not in unknown}
-    if len(hit) < len(DISTANCES):
+    if len(hit) < 3 or max(hit) <= 64 or min(hit) > 64:
         return j.parameter(name, "not visible", f"{len(hit)} of {len(DISTANCES)} prompts lead to known answers")
-    far = [at for at in DISTANCES if hit[at]]
-    number = next(number for number, about, _ in rows if about["at"] == 64)
-    expected = [about for about in far if about <= 64] == far and far == [at for at in DISTANCES if at <= 64]
+    far = [at for at in hit if hit[at]]
+    number = next(number for number, about, _ in rows if about["at"] == 64 or 64 not in hit)
+    expected = far == [at for at in hit if at <= 64]
     if not far:
         j.silent.add(name)
         same = [_key(j, case) for case in ("whole", "whole plain")]
@@ -157,8 +164,8 @@ def _penalty(j: Judge, name: str) -> None:
         if name == "repetition":
             return j.parameter(name, "honoured", f"over {HISTORIES[0]}; its amount is not visible")
         return None  # the draws show whether the output is counted
-    if not (len(far) == len(DISTANCES) or expected):
-        near = [at for at in DISTANCES if at not in far]
+    if len(far) < len(hit) and not expected:
+        near = [at for at in hit if at not in far]
         return j.parameter(name, "wrong", f"a token is penalised {' and '.join(map(str, far))} tokens before the end "
                            f"of the prompt, not {' and '.join(map(str, near))}; a known window is 64", number)
     for number, about, winner in _won(j, f"amount {name}"):

@@ -18,8 +18,8 @@ def clear(text: Text) -> int:
 
 def known(c: Collector) -> tuple[str, int]:
     """Returns the prompt with the longest clear greedy text, and how many tokens of it are clear."""
-    asked = c.wire.post_all([c.record("parameters", "known", prompt, seed=7, temperature=0.0, max_tokens=LONGEST)
-                             for prompt in PROMPTS])
+    asked = [record for record in c.wire.records if record.case == "known"] or c.wire.post_all(
+        [c.record("parameters", "known", prompt, seed=7, temperature=0.0, max_tokens=LONGEST) for prompt in PROMPTS[:8]])
     lengths = [(clear(c.adapter.read(record.answer)), record.settings["prompt"]) for record in asked
                if record.status == 200]
     length, prompt = max(lengths, default=(0, ""))
