@@ -57,10 +57,13 @@ def _penalties(c: Collector, ids: list[int]) -> None:
         prompts = {at: holding(at) for at in DISTANCES}
         lists = dict(zip(DISTANCES, c.lists(list(prompts.values()))))
         common = [key for key, _ in lists[64] if all(key in dict(top) for top in lists.values())]
-        if pair and set(pair) <= set(common) or len(common) < 3:
+        if pair and set(pair) <= set(common):
             break
-        pair = (common[1], common[2])
-    if not pair:
+        free = [key for key in common if key not in ids[-4:]]  # the end of the prompt stays
+        if len(free) < 3:
+            return
+        pair = (free[1], free[2])
+    else:
         return
     thrice = holding(20, 23, 26)
     jobs = []
