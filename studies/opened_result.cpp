@@ -1,7 +1,6 @@
 #include "studies/opened_result.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -9,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
@@ -50,10 +50,7 @@ OpenedResult open_folder(const std::string& path) {
 }  // namespace
 
 std::string OpenedResult::extension() const {
-  std::string extension = fs::path(file).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
+  return lower_case(fs::path(file).extension().string());
 }
 
 OpenedResult open_result(const std::string& path) {

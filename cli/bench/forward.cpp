@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -7,6 +6,7 @@
 #include <numeric>
 
 #include "base/dtype.hpp"
+#include "base/words.hpp"
 #include "cli/bench/cases.hpp"
 #include "cli/bench/inputs.hpp"
 #include "engine/transformer/buffers.hpp"
@@ -316,8 +316,9 @@ BenchCase products_case(const std::shared_ptr<RandomModels>& models, TensorKind 
     }
     return work;
   };
-  return {"products_" + lower(info_of(kind).name) + "_" + lower(kernels.target) + "_rows_" + std::to_string(rows),
-          threads, goal, false, prepare};
+  return {
+      "products_" + lower_case(info_of(kind).name) + "_" + lower_case(kernels.target) + "_rows_" + std::to_string(rows),
+      threads, goal, false, prepare};
 }
 
 constexpr std::int64_t kStepContext = 256;
@@ -338,7 +339,8 @@ BenchCase step_case(const std::shared_ptr<RandomModels>& models, const Transform
     if (rows > 1) work.one_row = [passes] { passes->run(kStepContext, 1, false); };
     return work;
   };
-  return {"step_context_256_" + lower(kernels.target) + "_rows_" + std::to_string(rows), threads, goal, false, prepare};
+  return {"step_context_256_" + lower_case(kernels.target) + "_rows_" + std::to_string(rows), threads, goal, false,
+          prepare};
 }
 
 BenchCase prefill_case(const std::shared_ptr<RandomModels>& models, const TransformerKernels& kernels, int threads,
@@ -350,7 +352,8 @@ BenchCase prefill_case(const std::shared_ptr<RandomModels>& models, const Transf
     work.body = [passes, tokens] { passes->run(0, tokens, true); };
     return work;
   };
-  return {"prefill_" + std::to_string(tokens) + "_" + lower(kernels.target), threads, std::nullopt, false, prepare};
+  return {"prefill_" + std::to_string(tokens) + "_" + lower_case(kernels.target), threads, std::nullopt, false,
+          prepare};
 }
 
 BenchCase attention_case(const TransformerKernels& kernels, std::int64_t context_len, std::int64_t rows) {
@@ -366,7 +369,7 @@ BenchCase attention_case(const TransformerKernels& kernels, std::int64_t context
     }
     return work;
   };
-  return {"attention_" + lower(kernels.target) + "_context_" + std::to_string(context_len) + "_rows_" +
+  return {"attention_" + lower_case(kernels.target) + "_context_" + std::to_string(context_len) + "_rows_" +
               std::to_string(rows),
           1, std::nullopt, false, prepare};
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iomanip>
 #include <sstream>
 #include <vector>
@@ -114,13 +113,6 @@ void print_bench_table(std::ostream& out, std::span<const BenchResult> results) 
     }
     out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
   }
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return out;
 }
 
 }  // namespace draftproof

@@ -41,6 +41,4 @@ Json to_json(const BenchResult& result);
 // A table for people.
 void print_bench_table(std::ostream& out, std::span<const BenchResult> results);
 
-std::string lower(std::string_view text);
-
 }  // namespace draftproof

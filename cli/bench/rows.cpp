@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <memory>
 #include <numeric>
 
 #include "base/printable.hpp"
+#include "base/words.hpp"
 #include "cli/bench/cases.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/verify/chance.hpp"
@@ -28,7 +28,7 @@ BenchCase mass_case(const RowKernels& kernels, std::int64_t vocab_size) {
     };
     return work;
   };
-  return {"row_mass_" + lower(kernels.target), 1, goal, false, prepare};
+  return {"row_mass_" + lower_case(kernels.target), 1, goal, false, prepare};
 }
 
 // How a row's logits lie: as standard normal numbers, or as the logarithms of a Zipf distribution (rank^-1.5) over

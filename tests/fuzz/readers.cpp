@@ -316,6 +316,10 @@ std::vector<std::string> prometheus_texts() {
           "trtllm_spec_decode_acceptance_length{model_name=\"m\"} 2.75\n",
           "llamacpp:tokens_predicted_total 794\nllamacpp:n_decode_total 281\nllamacpp:n_draft_total 834\n"
           "llamacpp:n_draft_accepted_total 516\n",
+          "maxserve_spec_decode_acceptance_rate_per_position_sum{position=\"0\"} 8400.0\n"
+          "maxserve_spec_decode_acceptance_rate_per_position_count{position=\"0\"} 100\n"
+          "maxserve_spec_decode_acceptance_rate_per_position_sum{position=\"1\"} 5000.0\n"
+          "maxserve_spec_decode_acceptance_rate_per_position_count{position=\"1\"} 100\n",
           R"({"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {"__name__":
 "vllm:spec_decode_num_drafts_total", "job": "vllm"}, "values": [[1, "10"], [2, "100"], [3, "40"]]}, {"metric": {"__name__":
 "vllm:spec_decode_num_accepted_tokens_total"}, "value": [1754000000.1, "110"]}]}})"};
@@ -424,7 +428,11 @@ std::vector<std::string> server_answers() {
       "data: {\"id\": \"a\", \"stop\": true, \"timings\": {\"predicted_n\": 31, \"draft_n\": 30, \"draft_n_accepted\": "
       "20}}\n\ndata: [DONE]\n\n",
       "# coding\nqwen:\n  thinking_on:\n    1: 1.9\n    2: 2.6\n    4: 3.6\n",
-      "model,K,p1,p2,rate_kind\na,2,0.7,0.4,unconditional\n"};
+      "model,K,p1,p2,rate_kind\na,2,0.7,0.4,unconditional\n",
+      "| task | rounds | accepted | rate | a.len mean/std | pos accept |\n|---|---|---|---|---|---|\n"
+      "| code | 220 | 538/660 | 81.52% | 3.45/0.01 | 90.5% 80.5% 73.6% |\n",
+      "| **K** | Pos 0 (%) | Pos 1 (%) | tau |\n|---|:-:|---|---|\n| 2 | `73.0` | 52.0 | 2.25 |\n| Total | - | - | n/a "
+      "|\n"};
 }
 
 std::vector<std::string> llama_cpp_logs() {
@@ -440,7 +448,16 @@ std::vector<std::string> llama_cpp_logs() {
       "tokens = "
       "170, #mean acc len = 2.91, #acc rate/pos = (0.978, 0.933), dur(b,g,a) = 0.009, 7596.425, 0.512 ms\n",
       "n_draft   = 2\nn_predict = 259\nn_drafted = 178\nn_accept  = 170\naccept    = 95.506%\n",
-      "slot update_slots: id  3 | task 0 | accepted  2/ 3 draft tokens, new n_past = 21\n"};
+      "slot update_slots: id  3 | task 0 | accepted  2/ 3 draft tokens, new n_past = 21\n",
+      "statistics draft-mtp: #calls(b,g,a) = 11 796 796, #gen drafts = 796, #acc drafts = 694, #gen tokens = 1585, "
+      "#acc tokens = 1252 statistics ngram-mod: #calls(b,g,a) = 11 800 4, #gen drafts = 4, #acc drafts = 4, #gen "
+      "tokens = 256, #acc tokens = 47\n",
+      "  code_python        pred= 192 draft= 180 acc= 146 rate=0.811 tok/s=31.3\n",
+      "MTP[1] finish=stop tokens=335 cycles=127 tok/cycle=2.64 accept=207/257 (80.5%) depth[d1=111/124,d2=77/107,"
+      "d3=19/26] d0=3 emits[init=2,draft=207,bonus=76,verify=50]\n"
+      "vlm_mtp stats: request=a rounds=605 accepted=418/1210 (34.5%) tokens_per_round=1.69 block_size=3\n",
+      "Number of requests:             512\nNumber of concurrent requests:  7.9512\n[DT] AVERAGE: 324.00\n"
+      "[ADT] AVERAGE: 92.90\n[AL] AVERAGE: 1.86\n"};
 }
 
 std::vector<std::string> server_logs() {
