@@ -266,7 +266,7 @@ void add_audit(Options& options, ProgramContext& context) {
       "Exit code 0: consistent; 1: biased, or drafts that are different; 2: usage or input error; 4: inconclusive, too "
       "few samples.");
   options.examples({"samples.safetensors", "counts.csv --probs probabilities.csv",
-                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000", "http://127.0.0.1:8000",
+                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000",
                     "--self-test --profile quick --kind filter"});
   options.on_other_arguments(audits_server, [&context](const auto& given) { answer_server(given, context); });
   options.on_run([arguments, &context] {
