@@ -12,7 +12,7 @@ from .._progress import Progress
 from . import rows
 from .constrained import ConstrainedCase, constrained_cases
 from .dependence import CALLS, CALM, dependence, dependent
-from .drive import CallFailure, Driver, Params, tokens_of
+from .drive import STAGES, CallFailure, Driver, Params, drawn_of
 from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
 from .hypotheses import suspected
@@ -231,7 +231,7 @@ class Auditor:
         else:
             given = (logits, Params(params, len(logits)), seeds)
         try:
-            return tokens_of(self.driver(*given), (len(logits), 1) if self.kind == "verify" else (len(logits),), "tokens").reshape(-1)
+            return drawn_of(self.driver(*given), (len(logits), 1) if self.kind == "verify" else (len(logits),), "tokens")[0].reshape(-1)
         except (CallFailure, Error):
             return None
 
@@ -378,6 +378,8 @@ class Auditor:
         if sweeps and not self.found.failures and not self.interrupted:
             self.found.readings = self.readings()
             self._requests()
+            if len(self.driver.stages) < len(STAGES):
+                self.found.readings.append(f"log-probabilities {' or '.join(sorted(self.driver.stages))}")
         self._run_cases(cases, share)
         for plan in sweeps:
             if plan.again > 0:
@@ -579,6 +581,9 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         cu_num_draft_tokens [B], inclusive sums, params, seeds) -> output tokens [B, K + 1], padded with -1, K the
         longest draft of the batch. Where it has an argument `uniforms`, it gets [B, K + 1] numbers of [0, 1) in one case, of
         each draft and of the token after them, many of them endpoints.
+    Tokens may come with their log-probabilities, as a pair (tokens, logprobs) of one shape: natural, of any one stage of the pipeline.
+        params has more where the callable asks by name (python/README.md): penalties with histories, windows, bias, bad words,
+        min_tokens with stop_ids, masks, guidance; they are varied in cases of whole requests.
     kind 'constrained': as 'verify', with a last argument `matchers`: of each request a Matcher in the state behind what it has
         emitted, which the callable must leave in the state behind the tokens that it emits now. Steps of a batch go on with
         what was emitted. It may give (tokens, logprobs [B, K + 1]): of the distribution that it draws from. Where it has an

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .drive import Driver, Params, numbers_of, tokens_of
+from .drive import Driver, Params, drawn_of
 from .evidence import Rows
 from .grammars import DEAD, Grammar, Matcher, choices, evens, letters, loop
 from .sample_cases import SampleCase, params_of
@@ -197,11 +197,8 @@ class ConstrainedRun:
         value = self.driver(np.concatenate([step.drafts for step in steps]).astype(np.int32), probs,
                             np.concatenate([step.logits for step in steps]), np.cumsum(lens), params,
                             self._seeds.seeds_of(self.calls, self.seed), list(self.matchers), **keywords)
-        value, logprobs = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         depth = 2 if case.trees else int(lens.max(initial=0))
-        out = tokens_of(value, (case.batch, depth + 1), "output tokens [B, K + 1]")
-        if logprobs is not None:
-            logprobs = numbers_of(logprobs, out.shape, "logprobs [B, K + 1]").astype(np.float64)
+        out, logprobs = drawn_of(value, (case.batch, depth + 1), "output tokens [B, K + 1]")
         for b, step in enumerate(steps):
             step.out = [int(token) for token in out[b][:int(np.cumprod(out[b] != -1).sum())]]
             step.logprobs = None if logprobs is None else logprobs[b]

@@ -78,6 +78,10 @@ STAND_INS: dict[str, tuple[int, Callable[..., Any]]] = {
 }
 
 
+#: What log-probabilities may be of (logprobs.py).
+STAGES = ("of the model's row", "of the row before its temperature", "of the row before its filters", "of what is drawn from")
+
+
 class Driver:
     """Calls `sampler` and counts what it was given. Not to be used again after a call that hangs."""
 
@@ -99,6 +103,7 @@ class Driver:
         self.refused: set[str] = set()  # parameters that it takes by keyword alone, and not
         self.wanted: set[str] = set()  # names of NEUTRAL that it asked for, which it gets in every call from then on
         self.indexed: set[str] = set()  # those without which it raises
+        self.stages = set(STAGES)  # of which its log-probabilities can be, by all cases
         self.reading: dict[str, str] = {}  # of request_rows.READINGS, what it was found to have
         try:
             names: Mapping[str, Any] = inspect.signature(sampler).parameters
@@ -244,6 +249,13 @@ def tokens_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # no number turns negative, into padding
         array = np.minimum(array, np.uint64(np.iinfo(np.int64).max))
     return array.astype(np.int64)
+
+
+def drawn_of(value: Any, shape: tuple[int, ...], what: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Token ids, and their log-probabilities where a call gave a pair of both: int64 and float64."""
+    if not (isinstance(value, tuple) and len(value) == 2 and _array(value[1], what).dtype.kind == "f"):
+        return tokens_of(value, shape, what), None
+    return tokens_of(value[0], shape, what), numbers_of(value[1], shape, f"log-probabilities of {what}").astype(np.float64)
 
 
 def numbers_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:

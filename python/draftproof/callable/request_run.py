@@ -8,8 +8,8 @@ from typing import Any, Iterator
 import numpy as np
 
 from .. import _audit, _sampling
-from . import evidence
-from .drive import Driver, Params, numbers_of, tokens_of
+from . import evidence, logprobs
+from .drive import Driver, Params, drawn_of, numbers_of
 from .request_cases import RequestCase
 from .request_params import FACTORS, PENALTIES, Request, columns, new_request
 from .request_rows import Reading, Row, banned, readings_of_factors, roles, shaped, unshaped
@@ -32,6 +32,7 @@ class Step:
     q: np.ndarray
     seed: int
     out: np.ndarray | None = None
+    logprobs: np.ndarray | None = None
 
 
 class RequestRun:
@@ -110,13 +111,14 @@ class RequestRun:
             self._filtered(steps, numbers_of(self.driver(logits, params), logits.shape, "filtered logits").astype(np.float32))
         elif case.kind == "sample":
             value = self.driver(logits, params, seeds, **keywords)
-            self._drawn(steps, tokens_of(value, (case.batch,), "tokens [B]")[:, None])
+            out, given = drawn_of(value, (case.batch,), "tokens [B]")
+            self._drawn(steps, out[:, None], None if given is None else given[:, None])
         else:
             lens = np.array([len(step.drafts) for step in steps], np.int64)
             drafts = np.array([token for step in steps for token in step.drafts], np.int32)
             probs = None if case.one_hot else np.concatenate([step.q for step in steps])
             value = self.driver(drafts, probs, logits, np.cumsum(lens), params, seeds, **keywords)
-            self._drawn(steps, tokens_of(value, (case.batch, int(lens.max(initial=0)) + 1), "output tokens [B, K + 1]"))
+            self._drawn(steps, *drawn_of(value, (case.batch, int(lens.max(initial=0)) + 1), "output tokens [B, K + 1]"))
         self.calls += 1
 
     def _filters(self, steps: list[Step]) -> dict[str, np.ndarray]:
@@ -137,9 +139,9 @@ class RequestRun:
             out["uncond_logits"] = np.stack([np.zeros(size, np.float32) if row.uncond is None else row.uncond for row in rows])
         return out
 
-    def _drawn(self, steps: list[Step], out: np.ndarray) -> None:
+    def _drawn(self, steps: list[Step], out: np.ndarray, given: np.ndarray | None) -> None:
         for b, (step, tokens) in enumerate(zip(steps, out)):
-            step.out = tokens
+            step.out, step.logprobs = tokens, None if given is None else given[b]
             self._go_on(b, [int(token) for token in tokens[:int(np.cumprod(tokens != -1).sum())] if 0 <= token < self.case.vocab_size])
         self.steps += steps
 
@@ -208,8 +210,18 @@ class RequestRun:
         run.outputs, run.drafts = [out], [np.array([token for step in steps for token in step.drafts], np.int64)]
         found = judge_steps(run, alpha, self._bets)
         if not found.biased:
-            return dataclasses.replace(found, sentence=f"{self.n} steps, no impossible token")
+            return self._wrong_logprobs(target, filters, out) or dataclasses.replace(found, sentence=f"{self.n} steps, no impossible token")
         return dataclasses.replace(found, sentence=found.sentence + self._facts(run.wrong, out), group=0)
+
+    def _wrong_logprobs(self, target: np.ndarray, filters: dict[str, np.ndarray], out: np.ndarray) -> Judgement | None:
+        if any(step.logprobs is None for step in self.steps):
+            return None
+        of_row = np.repeat(np.arange(len(self.steps)), [len(step.rows) for step in self.steps])
+        begins = np.searchsorted(of_row, np.arange(len(self.steps)))
+        at = np.nonzero(np.cumprod(out != -1, axis=1))
+        given = np.array([self.steps[i].logprobs[place] for i, place in zip(*at)])  # type: ignore[index]
+        raw = np.stack([row.raw if row.uncond is None else np.full_like(row.raw, np.nan) for step in self.steps for row in step.rows])
+        return logprobs.judged(self.driver, raw, target, {name: value[of_row] for name, value in filters.items()}, begins[at[0]] + at[1], out[at], given)
 
     def _bets(self, steps: Steps, rows: evidence.Rows, usable: np.ndarray, reach: np.ndarray) -> Iterator[evidence.Bet]:
         """On what a token is to its request, over completed strings."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _audit
 from . import evidence
-from .drive import CallFailure, Driver, Params, probabilities_of, tokens_of
+from .drive import CallFailure, Driver, Params, drawn_of, probabilities_of
 from .sample_cases import SampleCase
 
 
@@ -45,6 +45,7 @@ class SampleRun:
         self.samples: list[np.ndarray] = []
         self.groups: list[np.ndarray] = []
         self.seeds: list[np.ndarray] = []
+        self.logprobs: list[np.ndarray] = []  # where the callable gives them
         self.params_before: dict[str, np.ndarray] | None = None  # of the call before the first one
 
     @property
@@ -62,7 +63,9 @@ class SampleRun:
         if case.seeds == "one" and self.driver.takes_steps:
             keywords["steps"] = np.full(case.batch, self.calls, np.uint32)
         value = self.driver(case.logits[slots], params, seeds, **keywords)
-        self.samples.append(tokens_of(value, (case.batch,), "tokens [B]"))
+        tokens, logprobs = drawn_of(value, (case.batch,), "tokens [B]")
+        self.samples.append(tokens)
+        self.logprobs += [] if logprobs is None else [logprobs]
         self.groups.append(slots)
         self.seeds.append(seeds)
         self.calls += 1
@@ -81,6 +84,16 @@ class SampleRun:
                 raise
 
     def judge(self, alpha: float) -> Judgement:
+        found = self._judge_tokens(alpha)
+        case = self.case
+        if found.biased or len(self.logprobs) != self.calls or self.driver.distribution is not None or case.readings or case.may_raise:
+            return found
+        from . import logprobs  # which takes a Judgement from here
+
+        return logprobs.judged(self.driver, case.logits, case.logits, case.params, np.concatenate(self.groups), np.concatenate(self.samples),
+                               np.concatenate(self.logprobs)) or found
+
+    def _judge_tokens(self, alpha: float) -> Judgement:
         case = self.case
         samples = np.concatenate(self.samples)
         if case.may_raise:  # nothing can be drawn; what may not come back is an id outside of the vocabulary

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _audit
-from .drive import Driver, Params, tokens_of
+from .drive import Driver, Params, drawn_of
 from .sample_cases import SampleCase
 from .sample_judge import Judgement
 from .verify_cases import VerifyCase
@@ -65,7 +65,7 @@ class VerifyRun:
         target = np.ascontiguousarray(self._gather(case.target, drafts, lens, 1))
         keywords = {"uniforms": self._endpoints(rng, longest)} if case.endpoints else {}
         value = self.driver(tokens, probs, target, np.cumsum(lens).astype(np.int64), params, seeds, **keywords)
-        self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
+        self.outputs.append(drawn_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]")[0])
         self.drafts.append(drafts)
         self.seeds.append(seeds)
         self.calls += 1

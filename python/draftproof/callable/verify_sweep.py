@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _sampling
-from . import evidence, regimes
-from .drive import Driver, Params, tokens_of
+from . import evidence, logprobs, regimes
+from .drive import Driver, Params, drawn_of
 from .sample_cases import OFF, SampleCase, params_of
 from .sample_judge import Judgement
 from .sample_sweep import PEAKS, heated, just_beside, min_p_beside, peaked, probe
@@ -77,6 +77,7 @@ class StepsRun:
         self.pace = np.zeros(len(PACE))
         self.stops = ""
         self.wrong = np.zeros(0, np.int64)
+        self.logprobs: list[np.ndarray] = []  # where the callable gives them
         self.earlier: list[np.ndarray] = []  # draft probabilities of calls before this case (Driver.noted)
 
     @property
@@ -108,7 +109,9 @@ class StepsRun:
         longest = int(case.lens.max(initial=0))
         value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), Params(case.params, case.batch),
                             self.seeds_of(self.calls))
-        self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
+        out, given = drawn_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]")
+        self.outputs.append(out)
+        self.logprobs += [] if given is None else [given]
         self.drafts.append(drafts)
         self.calls += 1
 
@@ -117,7 +120,14 @@ class StepsRun:
             self.call()
 
     def judge(self, alpha: float) -> Judgement:
-        return judge_steps(self, alpha)
+        found = judge_steps(self, alpha)
+        if found.biased or len(self.logprobs) != self.calls:
+            return found
+        case, steps = self.case, steps_of(self)
+        at = np.nonzero(np.arange(steps.out.shape[1])[None, :] < steps.count[:, None])
+        params = {name: value[case.of_row] for name, value in case.params.items()}
+        return logprobs.judged(self.driver, case.target, case.target, params, steps.row[at], steps.out[at],
+                               np.concatenate(self.logprobs)[at]) or found
 
 
 #: How many tokens were emitted beside what chain verification of the same drafts would: sums over steps.
