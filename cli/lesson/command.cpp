@@ -81,9 +81,9 @@ void run(const LessonArguments& arguments, ProgramContext& context) {
   if (const auto named = std::ranges::find(names, arguments.number); named != names.end())
     number = named - names.begin() + 1;
   if (!number)
-    throw usage_error("lesson", "is " + in_quotes(arguments.number) + did_you_mean(arguments.number, names) +
-                                    "; expected " + expected_text(IntegerRange{1, std::ssize(course)}) + ", or " +
-                                    joined(names, ", "));
+    throw usage_error("lesson", "is " + in_quotes(arguments.number) + "; expected " +
+                                    expected_text(IntegerRange{1, std::ssize(course)}) + ", or " + joined(names, ", ") +
+                                    did_you_mean(arguments.number, names));
   const CourseLesson& lesson = course[static_cast<std::size_t>(*number - 1)];
   std::vector<CheckedAnswer> checked;
   for (const std::string& check : arguments.checks) checked.push_back(check_answer(lesson, check));

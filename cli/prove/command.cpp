@@ -101,8 +101,9 @@ std::vector<const ProofCase*> wanted_cases(const std::string& name) {
   }
   if (cases.empty()) {
     for (const VerifierInfo& info : verifiers()) known.emplace_back(info.name);
-    throw usage_error("--verifier", "'" + name + "' is not a verifier nor a case of one" + did_you_mean(name, known) +
-                                        "; draftproof verifiers lists them, draftproof prove runs all cases by name");
+    const std::string guess = did_you_mean(name, known);
+    throw usage_error("--verifier", "'" + name + "' is not a verifier nor a case of one" +
+                                        (guess.empty() ? "; draftproof verifiers lists them" : guess));
   }
   return cases;
 }

@@ -93,8 +93,8 @@ const StartPath& path_named(const std::string& name) {
     if (path.name == name) return path;
     names.push_back(path.name);
   }
-  throw usage_error("start", "there is no path " + in_quotes(name) + did_you_mean(name, names) + "; expected one of " +
-                                 joined(names, ", "));
+  throw usage_error("start", "there is no path " + in_quotes(name) + "; expected one of " + joined(names, ", ") +
+                                 did_you_mean(name, names));
 }
 
 std::string asked(const std::string& question, const std::string& example) {

@@ -7,6 +7,7 @@
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "base/split.hpp"
+#include "base/words.hpp"
 
 namespace draftproof {
 namespace {
@@ -91,10 +92,10 @@ std::size_t count_of_bugs() {
 
 std::string BugReport::sentence() const {
   const std::int64_t alarms = std::ssize(bugs) - twins_passed() + std::ssize(controls) - controls_passed();
-  return (killed() == std::ssize(bugs) ? "all" : std::to_string(killed()) + " of") + " " + std::to_string(bugs.size()) +
-         " bugs caught; " + (alarms == 0 ? "no false alarm" : std::to_string(alarms) + " false alarms") + " on " +
-         std::to_string(bugs.size()) + " corrected versions and " + std::to_string(controls.size()) + " controls" +
-         (waiting.empty() ? "" : "; " + std::to_string(waiting.size()) + " cannot be run yet");
+  return "bugs caught: " + std::to_string(killed()) + " of " + std::to_string(bugs.size()) +
+         "; false alarms: " + std::to_string(alarms) + " on " + counted_noun(std::ssize(bugs), "corrected version") +
+         " and " + counted_noun(std::ssize(controls), "control") +
+         (waiting.empty() ? "" : "; cannot be run yet: " + std::to_string(waiting.size()));
 }
 
 BugReport run_bugs(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done) {

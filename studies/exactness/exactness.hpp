@@ -63,7 +63,7 @@ struct ExactnessSnapshot {
   bool complete = false;  // every row is there, with all its instances
 
   ExactnessMatrix matrix;
-  std::string summary;  // "22 of 22 cases as claimed", "all 60 bugs caught; ..."
+  std::string summary;  // "22 of 22 cases as claimed", "bugs caught: 60 of 60; ..."
 };
 
 using PublishExactness = std::function<void(ExactnessSnapshot)>;

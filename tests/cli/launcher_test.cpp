@@ -346,7 +346,7 @@ TEST_CASE("the workflow of a hosted CI runs commands that there are, and keeps w
   std::vector<std::string> commands, made;
   for (std::string line; std::getline(lines, line);) {
     if (const std::size_t at = line.find("command: "); at != std::string::npos) commands.push_back(line.substr(at + 9));
-    if (const std::size_t at = line.find("makes: "); at != std::string::npos) made.push_back(line.substr(at + 7));
+    if (const std::size_t at = line.find("  makes: "); at != std::string::npos) made.push_back(line.substr(at + 9));
   }
   CHECK(commands == std::vector<std::string>{".ci/run", "./draftproof wheel", "./draftproof web"});
   CHECK(run_command({"test", "-x", (root / commands[0]).string()}).exit_code == 0);

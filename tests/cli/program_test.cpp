@@ -170,7 +170,8 @@ TEST_CASE("start gives the one command for what there is, with examples for what
   }
   CHECK(run_draftproof({"start", "log", "my log", "A100"})
             .out.starts_with("draftproof predict 'my log' --gpu A100\nThen: docs/should_i.md "));
-  check_refused({"start", "logs"}, {"start: there is no path 'logs'; did you mean 'log'?", "log, server, plan"});
+  check_refused({"start", "logs"},
+                {"start: there is no path 'logs'; expected one of log, server, plan", "; did you mean 'log'?"});
   check_refused({"start", "course", "1"}, {"has 1 answers behind course; expected 0 at most"});
 }
 

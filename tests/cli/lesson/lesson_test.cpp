@@ -66,7 +66,8 @@ TEST_CASE("a lesson is its page, an answer is a number or a fraction, and a wron
 
 TEST_CASE("lesson refuses lessons, exercises and answers that there are not") {
   check_refused({"lesson", "9"}, {"'9'", "[1, 8]"});
-  check_refused({"lesson", "filter"}, {"'filter'; did you mean 'filters'?", "[1, 8], or filters, rejection, "});
+  check_refused({"lesson", "filter"},
+                {"'filter'", "[1, 8], or filters, rejection, ", "honest; did you mean 'filters'?"});
   check_refused({"lesson", "2", "--check", "4=1"}, {"--check", "'4'", "[1, 3]"});
   check_refused({"lesson", "2", "--check", "0.7"}, {"--check", "EXERCISE=ANSWER"});
   check_refused({"lesson", "2", "--check", "1=1/0"}, {"--check", "'1/0'", "7/10"});
