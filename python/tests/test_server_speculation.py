@@ -178,6 +178,17 @@ def test_a_name_of_another_server_that_is_ignored_silently_is_reported(serve, ho
     assert (line.question, line.verdict) == ("repetition_penalty", verdict) and line.words.startswith(words)
 
 
+def test_a_question_whose_time_is_over_is_left_out(serve):
+    wire = Wire(serve("no drafts").url, seconds_max=30.0)
+    collector = Collector(wire, sniff(wire), ("parameters",), 1000, 8, lambda _: None)
+    collector.known_ids = list(range(8, 60))
+    post_all = wire.post_all
+    wire.post_all = lambda records: [] if any(r.case == "list behind" for r in records) else post_all(records)
+    collector.parameters()  # the duels need lists
+    assert {"count", "name own"} <= {record.case for record in wire.records}
+    assert not any(record.case.startswith("duel") for record in wire.records)
+
+
 def test_noise_at_a_near_tie_is_float_noise_and_at_a_wide_margin_is_not():
     def run(*first: float) -> list[Step]:
         rows = [[(1, first[0]), (2, first[1])], [(1, -0.2), (2, -2.0)]]

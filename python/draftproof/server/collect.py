@@ -1,5 +1,6 @@
 """Requests of each question. All that is learnt is in the records: the judgement reads nothing else."""
 
+import contextlib
 import re
 import time
 
@@ -28,6 +29,10 @@ CASES = {
 # Prompts of token ids, so that penalties over the prompt are known; the cut at min_p shows a wrong penalty at once.
 PENALTIES = {"temperature": 1.0, "top_k": 4, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 1.2}
 BIAS = -2.0  # of the commonest tokens, in the case of penalties
+
+
+class Missing(Exception):
+    """A list of logprobs is not there, as where the time is over; what needs it is left out."""
 
 
 class Collector:
@@ -121,7 +126,8 @@ class Collector:
                             for count in (1, 2, 7)])
         for part in PARTS:
             if self.wire.left_s() > 0:
-                part.ask(self)
+                with contextlib.suppress(Missing):
+                    part.ask(self)
                 self.say(f"parameters, {part.__name__.rpartition('.')[2]}: {self.wire.left_s():.0f} s left")
 
     def ids(self) -> list[int]:
@@ -142,11 +148,13 @@ class Collector:
         return self.known_ids
 
     def lists(self, prompts: list[list[int]]) -> list[list[tuple]]:
-        """Returns the list of logprobs behind each prompt, empty where there is none."""
+        """Returns the list of logprobs behind each prompt. Raises Missing where one is not answered."""
         asked = self.wire.post_all([self.record("parameters", "list behind", prompt, seed=1, max_tokens=1)
                                     for prompt in prompts])
         texts = [self.adapter.read(record.answer).steps if record.status == 200 else [] for record in asked]
-        return [[*(steps[0].top if steps else [])] for steps in texts] + [[]] * (len(prompts) - len(texts))
+        if len(texts) < len(prompts) or not all(steps and len(steps[0].top) > 2 for steps in texts):
+            raise Missing
+        return [steps[0].top for steps in texts]
 
     def draws(self) -> None:
         """Texts of all cases in turn, until time or tokens are spent."""
