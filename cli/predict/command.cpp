@@ -48,7 +48,8 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
                "EAGLE-3, Medusa, MTP, n-gram, ..., a draft model, or the config.json of a head or its folder",
                "DRAFTER");
   options.text("--engine", a.engine, "Engine: a preset's name or a profile written by calibrate", "ENGINE");
-  options.integer("--tp", a.tp, {1, 1024}, "GPUs that share every layer; as many as the weights and the least load need, if not given");
+  options.integer("--tp", a.tp, {1, 1024},
+                  "GPUs that share every layer; as many as the weights and the least load need, if not given");
   options.integer("--dp", a.dp, {1, 1024}, "Groups of them that share the requests");
   options.integer("--pp", a.pp, {1, 1024}, "Stages of them that share the layers");
   options.flag("--expert-parallel", a.expert_parallel, "Experts lie over the GPUs of all groups, each one once");

@@ -207,7 +207,7 @@ void add_mamba2(const ConfigKeys& config, double width, Block& block) {
   block.state_values += inner * state + channels * (kernel - 1.0);
 }
 
-// Zamba: attention over the layer's input beside the embedding, then a feed-forward (add_ffn), of blocks that take turns,
+// Zamba: attention over the layer's input beside the embedding, then a feed-forward (add_ffn), of blocks in turns,
 // and what each layer has of its own: a projection, in Zamba2 adapters.
 void add_shared(const ConfigKeys& config, double width, Block& block) {
   const double heads = config.required(keys::kHeads), kv = config.of_layer(keys::kKvHeads, 0, heads);
