@@ -22,6 +22,7 @@ from .profiles import QUICK, Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
 from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .request_cases import RequestCase, RequestEntry, request_cases
+from .reproducible import ROWS, in_another_process, probes, unreproduced
 from .request_heeded import heeded
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
@@ -241,6 +242,19 @@ class Auditor:
             return []
         out = readings_of(self.kind, self.with_min_p, self._drawn)
         return out + repeats(self._called) if self.kind != "filter" and not self.ranges else out
+
+    def unreproduced(self) -> str:
+        """What `reproducible` demands and the callable does not hold, in words."""
+        found = unreproduced(self._called)
+        if found or self.kind != "sample":
+            return found
+        logits, params, seeds = probes()
+        here, there = self._called(logits, params, seeds), in_another_process(self.sampler, (logits, params, seeds), self.driver.time_limit)
+        if here is None or there is None:
+            self.notes.append("another process was not tried: the callable cannot be pickled, or does not run there")
+            return ""
+        differ = int((here != there).sum())
+        return f"{differ} of {len(here)} tokens are others with the same seeds in another process" if differ else ""
 
     def split(self) -> str:
         """Of a callable that gets parts: do its tokens depend on how many there are? Rows have ties at the cuts."""
@@ -567,7 +581,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
                    cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0,
                    time_budget: float | None = None, n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
                    profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None,
-                   ranges: Ranges | None = None, one_hot: bool = True, shards: int | None = None, progress: Callable[[str], None] | None = None) -> CallableAudit:
+                   ranges: Ranges | None = None, one_hot: bool = True, shards: int | None = None, progress: Callable[[str], None] | None = None,
+                   reproducible: bool = False) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
@@ -603,6 +618,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     time_limit: seconds of one call; time_budget: of all, in place of the profile's, by the clock on the wall; n_max: draws of one case; failures_max: stop after so many.
     emits: of verifiers, 'any' number of tokens a step, of which `but` says what is lost to chain verification of the same drafts;
         or 'chain': fewer than that is a failure.
+    reproducible: demand that a token is made by its row, parameters and seed alone: the same in an equal call, in any batch and (kind
+        'sample', of a callable that can be pickled) in another process, and that seeds which differ in one bit draw other streams.
     processes: forked ones that share the cases, for slow callables that bear a fork; failures_max counts in each.
     progress: gets a line every 30 seconds; without it they go to standard error. An interrupt (Ctrl-C) ends the audit, and it
         returns what it has found so far.
@@ -626,6 +643,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         raise Error(f"shards: is {shards!r} with kind {kind!r}; expected 2 to 64 parts of the vocabulary, with kind 'sample'")
     if distribution is not None and kind != "sample":
         raise Error(f"distribution: is given; expected none with kind {kind!r}")
+    if reproducible and kind not in ("sample", "verify"):
+        raise Error(f"reproducible: is set; expected it with kind 'sample' or 'verify', not {kind!r}")
     if emits not in ("any", "chain"):
         raise Error(f"emits: is {emits!r}; expected any or chain")
     chosen = None if cases is None else list(cases)
@@ -643,6 +662,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     sweeps = [] if cases is not None else auditor.sweeps()
     rest = 1.0 - (FIRST_SHARE + REQUEST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
     share = rest * alpha / max(1, len(chosen))
+    broken = auditor.unreproduced() if reproducible else ""
     found = Found(notes=auditor.notes)
     if processes == 1:
         found.add(auditor.run(chosen, share, sweeps))
@@ -652,6 +672,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
             found.add(part)
     if shards is not None and not found.failures:
         found.readings = [*found.readings, auditor.split()]
+    if broken:
+        found.failures.append(Failure("not_reproducible", None, broken, "", ROWS, None))
     but = pace_of(found.pace) or found.stops
     if but and emits == "chain":
         found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))

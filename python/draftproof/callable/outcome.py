@@ -10,7 +10,7 @@ from typing import Any
 from .._results import html_of, number
 
 #: Failures of the code, not of its distribution.
-ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints", "emits_fewer")
+ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints", "emits_fewer", "not_reproducible")
 #: Failing cases, and kinds of passing ones, that a sentence names.
 NAMED_FAILING, NAMED_PASSING = 3, 5
 
