@@ -243,7 +243,8 @@ def sniff(wire: Wire, model: str | None = None) -> Adapter:
             if path not in known:
                 known[path] = wire.get(path)
         return [known[path] for path in paths.split() if known[path] is not None]
-    row = next((row for row in SERVERS if any(re.search(row["ask"][1], str(said)) for said in ask(row["ask"][0]))), None)
+    row = next((row for row in SERVERS
+                if any(re.search(row["ask"][1], str(said)) for said in ask(row["ask"][0]))), None)
     if row is None:
         raise Error(f"{wire.origin} is not a server of language models: neither /v1/models nor /props answers as one")
     models = next((said["data"] for said in ask("/v1/models") if isinstance(said, dict) and said.get("data")), [])

@@ -55,8 +55,9 @@ def compare(pairs: list) -> Compared:
             continue
         for place, (one, two) in enumerate(zip(first, second)):
             best = [key for key, _ in one.top[:2]]
-            if len(best) == 2 and (here := margin(one, *best)) is not None and (there := margin(two, *best)) is not None:
-                found.noises.append(abs(here - there))
+            margins = [margin(step, *best) for step in (one, two)] if len(best) == 2 else [None]
+            if None not in margins:
+                found.noises.append(abs(margins[0] - margins[1]))
             if one.token != two.token:
                 here, there = margin(one, one.token, two.token), margin(two, two.token, one.token)
                 need = None if here is None or there is None else here + there

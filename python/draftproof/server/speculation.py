@@ -58,7 +58,8 @@ def ask(collector: Collector, cases: tuple[str, ...] = CASES) -> None:
     """Draws texts of the cases without logprobs, and scores each position, in turn."""
     from .collect import CASES as ALL
     wire, adapter = collector.wire, collector.adapter
-    prompts = [ids for ids in (tokenized(collector, prompt) for prompt in PROMPTS) if ids] if collector.gives_ids else []
+    known = [tokenized(collector, prompt) for prompt in PROMPTS] if collector.gives_ids else []
+    prompts = [ids for ids in known if ids]
     if not prompts:
         return
     before, begin = accepted(collector), collector.turn
@@ -117,8 +118,8 @@ def judge(audit: Judge) -> None:
     whole = drafts("metrics", list(drawn))
     judged = sum(bool(step.top) for number in silent for step in audit.texts[number].steps)
     if count:
-        audit.add("speculation", "ok", f"seen at work: {count:.0f} drafts accepted in the texts drawn without logprobs; "
-                  f"{judged} of their tokens were scored afterwards and are judged above")
+        audit.add("speculation", "ok", f"seen at work: {count:.0f} drafts accepted in the texts drawn without logprobs"
+                  f"; {judged} of their tokens were scored afterwards and are judged above")
     elif whole:
         audit.add("speculation", "ok", f"seen at work: {whole:.0f} drafts accepted"
                   + ("; none in texts drawn without logprobs" if silent else ""))

@@ -14,8 +14,9 @@ from .wire import Record, curl
 
 @dataclass
 class Line:
-    """One question's verdict: ok, biased, failure, inconclusive, or none where there is nothing to judge; `curl` repeats
-    a failure's request."""
+    """One question's verdict: ok, biased, failure, inconclusive, or none where there is nothing to judge.
+
+    `curl` repeats a failure's request."""
 
     question: str
     verdict: str
