@@ -261,6 +261,7 @@ AcceptanceData from_tokens(const Totals& totals, const std::string& name) {
   data.accepted_tokens = std::llround(accepted);
   data.length_is_least = true;
   set_least_draft_len(data, drafted, steps);
+  data.draft_len_is_least = true;
   data.notes.push_back(number("%.0f", accepted) + " of " + number("%.0f", drafted) +
                        " drafts were accepted. How many steps drafted is not counted" +
                        (decodes ? ": of the " + number("%.0f", *decodes) + " decodes some are of prompts" : "") +
