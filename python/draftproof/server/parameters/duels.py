@@ -166,7 +166,9 @@ def _penalty(j: Judge, name: str) -> None:
             return j.parameter(name, "ignored", "a greedy text is the same with 1.5 and with 1", number)
         if name == "repetition":
             return j.parameter(name, "honoured", f"over {HISTORIES[0]}; its amount is not visible")
-        return None  # the draws show whether the output is counted
+        drawn = any(line.question == "draws, penalties" and line.verdict == "ok" for line in j.audit.lines)
+        return j.parameter(name, "honoured" if drawn else "not visible", f"over {HISTORIES[0]}" if drawn else
+                           "the prompt is not counted; draws show whether the output is")
     if len(far) < len(hit) and not expected:
         near = [at for at in hit if at not in far]
         return j.parameter(name, "wrong", f"a token is penalised {' and '.join(map(str, far))} tokens before the end "
