@@ -31,6 +31,8 @@ Json left_out_of(const Json& text) {
   return Json::object();
 }
 
+constexpr std::size_t kListMost = 10'000;  // of layers, or of names
+
 }  // namespace
 
 ConfigKeys::ConfigKeys(const Json& config, std::string where) : json_(config), where_(std::move(where)) {
@@ -119,6 +121,8 @@ std::vector<double> ConfigKeys::numbers(const char* name) const {
   const Json* const value = find(name);
   if (value == nullptr) return numbers;
   if (!value->is_array()) fail(std::string(name) + " is " + short_dump(*value) + "; expected a list of numbers");
+  if (value->size() > kListMost)
+    fail(std::string(name) + " has " + std::to_string(value->size()) + " numbers; expected at most 10,000");
   for (const Json& element : *value)
     numbers.push_back(element.is_boolean() ? (element.get<bool>() ? 1.0 : 0.0) : checked(name, element));
   return numbers;
@@ -129,6 +133,8 @@ std::vector<std::string> ConfigKeys::texts(const Names& names) const {
   const Json* const value = find(names);
   if (value == nullptr) return texts;
   if (!value->is_array()) fail(std::string(names.front()) + " is " + short_dump(*value) + "; expected a list of names");
+  if (value->size() > kListMost)
+    fail(std::string(names.front()) + " has " + std::to_string(value->size()) + " names; expected at most 10,000");
   for (const Json& element : *value) {
     if (!element.is_string())
       fail(std::string(names.front()) + " has " + short_dump(element) + "; expected a list of names");

@@ -272,4 +272,14 @@ TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
             R"({"hidden_size":8,"num_attention_heads":2,"intermediate_size":8,"vocab_size":9,)" + layers + "}",
             "c.json"),
         Catch::Contains("expected at most 2,000"));
+  for (const std::string key : {"cross_attention_layers", "layer_types"}) {
+    std::string list = key == "layer_types" ? "\"full_attention\"" : "1";
+    const std::string one = "," + list;
+    for (int i = 0; i < 10'000; ++i) list += one;
+    CHECK_THROWS_WITH(model_from_config_json(R"({"hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,
+                                                 "intermediate_size":8,"vocab_size":9,")" +
+                                                 key + "\":[" + list + "]}",
+                                             "c.json"),
+                      Catch::Contains("expected at most 10,000"));
+  }
 }
