@@ -19,6 +19,8 @@ import numpy as np
 import draftproof
 import reference_numpy
 from draftproof.callable.drive import Driver
+from draftproof.callable.request_cases import RequestEntry, request_cases
+from draftproof.callable.request_params import FACTORS
 from draftproof.callable.sample_cases import sample_cases
 from draftproof.callable.sample_sweep import sample_sweep
 from draftproof.callable.schedule import run_of
@@ -55,8 +57,11 @@ def swept():
                  ("verifier in numpy", faults.Verifier())]
     draws = [entry for entry in sample_sweep(True) if entry.size < 1 << 19]
     steps = [entry for entry in verify_sweep(True) if not entry.name.startswith("V = ") and entry.n < 3000]
-    return [(name, control, entry) for group, entries in ((samplers, draws), (verifiers, steps)) for name, control in group
-            for entry in entries]
+    requests = [(kind, getattr(draftproof, kind), RequestEntry(case.name, min(case.n_max, 144), lambda case=case: case))
+                for kind in ("sample", "verify") for case in request_cases(kind, tuple(name for name in FACTORS if name not in ("penalty_last_n", "bitmask")), True, True)
+                if case.batch <= 24 and case.vocab_size < 100]
+    return requests + [(name, control, entry) for group, entries in ((samplers, draws), (verifiers, steps)) for name, control in group
+                       for entry in entries]
 
 
 def whole():
