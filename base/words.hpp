@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
+#include <concepts>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +23,7 @@ inline std::string lower_case(std::string_view text) {
 }
 
 // "1 window", "3 windows"; of a noun that takes no s at its end the plural is said, too.
-inline std::string counted_noun(std::int64_t count, std::string_view noun, std::string_view plural = {}) {
+std::string counted_noun(std::integral auto count, std::string_view noun, std::string_view plural = {}) {
   std::string text = std::to_string(count) + " ";
   if (count == 1 || plural.empty()) return text.append(noun).append(count == 1 ? "" : "s");
   return text.append(plural);
