@@ -360,6 +360,7 @@ bool says_rates(const CsvTable& table) {
 // Rows of one configuration.
 AcceptanceData of_rows(const std::vector<RateRow>& rows, const std::string& name, const std::string& choice) {
   AcceptanceData data;
+  data.takes_choice = true;
   std::vector<std::string> names;
   for (const RateRow& row : rows)
     if (std::ranges::find(names, row.configuration) == names.end()) names.push_back(row.configuration);

@@ -102,11 +102,11 @@ std::optional<Format> format_of(std::string_view text) {
   constexpr Format kRates{[](std::string_view t, const std::string& name, const ImportOptions& options) {
                             return read_rates_csv(t, name, options.rates, options.choice);
                           },
-                          true, true};
+                          false, true};
   constexpr Format kTable{[](std::string_view t, const std::string& name, const ImportOptions& options) {
                             return read_rates_table(t, name, options.rates, options.choice, options.drafts);
                           },
-                          true, true};
+                          false, true};
   // Logs may begin with a bracket or be JSON lines too.
   const bool braced = body.front() == '{' || body.front() == '[';
   if (braced && body.find("\"acc_len\"") != std::string_view::npos) return kRecording;
@@ -128,7 +128,7 @@ AcceptanceData of_any(std::string_view text, const std::string& name, const Impo
     throw input_error(name, "is empty; expected what a server says of acceptance");
   if (const std::optional<Format> format = format_of(text)) {
     AcceptanceData data = format->read(text, name, options);
-    data.takes_choice = format->takes_choice;
+    data.takes_choice |= format->takes_choice;
     data.takes_rates = format->takes_rates;
     if (data.draft_len == 0 || (data.draft_len_is_least && options.drafts > 0)) {
       if (data.windows > 0) data.draft_len = options.drafts;

@@ -170,7 +170,7 @@ TEST_CASE("a bad grammar is one error that names it, before anything runs") {
   refused({"--unmasked-drafts"}, {"--unmasked-drafts"});
   schema("{", {"is no JSON"});
   schema("[]", {"at its root", "is no schema"});
-  schema(R"({"not": {"minimum": 3}})", {"\"minimum\" under \"not\"", "not supported"});
+  schema(R"({"not": {"pattern": "a"}})", {"\"pattern\" under \"not\"", "not supported"});
   schema(R"({"title": "all"})", {"says nothing about the document"});
   schema(R"({"type": "string", "max_length": 3})", {"'max_length'", "did you mean 'maxLength'?"});
   schema(R"({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}})",
@@ -181,7 +181,7 @@ TEST_CASE("a bad grammar is one error that names it, before anything runs") {
   std::string deep = R"({"type": "null"})";
   for (int i = 0; i < 5000; ++i) deep = R"({"type": "array", "items": )" + deep + "}";
   schema(deep, {"nested deeper than 200"});
-  schema(R"({"oneOf": [{"minimum": 3}, {"type": "number"}]})", {"oneOf", "alternatives 0 and 1 may hold together"});
+  schema(R"({"oneOf": [{"pattern": "a"}, {"type": "string"}]})", {"oneOf", "alternatives 0 and 1 may hold together"});
   schema(R"({"$ref": "https://example.org/schema"})", {"$ref"});
   schema(R"({"enum": ["a"], "minLength": 2})", {"nothing satisfies"});
   schema(R"({"type": "integer", "minimum": 5, "maximum": 2})", {"expected a JSON Schema that can be satisfied"});
