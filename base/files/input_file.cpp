@@ -84,7 +84,7 @@ std::string bytes_text(std::uint64_t bytes) {
   std::size_t unit = 0;
   std::uint64_t whole = bytes;
   for (; whole >= 10240 || (whole >= 1024 && whole % 1024 == 0); whole /= 1024) ++unit;
-  const std::string text = counted_noun(static_cast<std::int64_t>(bytes), "byte");
+  const std::string text = counted_noun(bytes, "byte");
   return unit == 0 ? text : text + " (" + std::to_string(whole) + " " + kUnits.at(unit) + ")";
 }
 

@@ -55,8 +55,8 @@ void Scheduler::check(const RequestSpec& spec, std::string_view where) const {
            std::to_string(options_.context_len_max - 1) + ", so that one more fits into the context of " +
            std::to_string(options_.context_len_max));
     if (num_keys > static_cast<std::size_t>(prompt_len / kKvBlockSlots))
-      fail(std::string(name) + " has " + counted_noun(static_cast<std::int64_t>(num_keys), "block key") +
-           "; expected at most " + std::to_string(prompt_len / kKvBlockSlots) + ", one for each full block");
+      fail(std::string(name) + " has " + counted_noun(num_keys, "block key") + "; expected at most " +
+           std::to_string(prompt_len / kKvBlockSlots) + ", one for each full block");
     // The last token of the output is never computed.
     const std::int64_t most =
         std::min<std::int64_t>(std::int64_t{prompt_len} + spec.output_len_max, options_.context_len_max) - 1;

@@ -129,7 +129,7 @@ double detectable_distance(const std::vector<TestResult>& tests) {
 }
 
 std::string tests_in_words(std::size_t tests) {
-  return counted_noun(static_cast<std::int64_t>(tests), "test");
+  return counted_noun(tests, "test");
 }
 
 std::string short_number(double value) {
