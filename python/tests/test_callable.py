@@ -273,7 +273,7 @@ def test_a_slow_sampler_is_seen_in_every_case_before_any_is_run_to_its_end(clock
     assert all(case.n > 0 for case in found.cases), found.cases
     smallest, largest = found.would_find
     assert largest.detectable_tv == max(case.detectable_tv for case in found.cases if case.detectable_tv)
-    assert f"('{largest.case}')" in found.sentence and f"('{smallest.case}')" in found.sentence
+    assert smallest.detectable_tv < largest.detectable_tv and f"in the weakest, '{largest.case}'" in found.sentence
 
 
 def test_processes_share_the_cases_and_find_what_one_finds():

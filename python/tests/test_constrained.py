@@ -37,7 +37,7 @@ def test_a_callable_that_returns_another_shape_is_an_error():
         tokens, logprobs = Constrained()(*arguments)
         return tokens, logprobs[:, :0]
     found = draftproof.audit_callable(short, kind="constrained", profile="quick", failures_max=1)
-    assert found.verdict == "error" and "logprobs" in found.sentence
+    assert found.verdict == "error" and "log-probabilities of output tokens [B, K + 1]" in found.sentence
 
 
 def test_matchers_allow_what_the_grammar_says_and_go_back():

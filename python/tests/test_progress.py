@@ -49,7 +49,8 @@ def test_an_interrupt_ends_an_audit_with_what_was_found(monkeypatch, temperature
 def test_an_interrupted_audit_ends_the_session_of_pytest(pytester):
     pytester.makepyfile("""
 def test_long(draftproof_audit):
-    import _thread
+    import _thread, signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     calls = []
     def sampler(logits, params, seeds):
         import draftproof

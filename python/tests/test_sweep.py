@@ -122,7 +122,8 @@ def test_every_profile_begins_with_the_sweep_of_quick_and_spends_the_level(kind,
     assert len(of["quick"]) > 200 and of["quick"] == of["full"] == of["soak"]
     assert len({sweeps[0].share for sweeps, _ in planned.values()}) == 1 and all(sweeps[0].again == 0 for sweeps, _ in planned.values())
     for sweeps, of_cases in planned.values():
-        assert sum(len(plan.entries) * plan.share for plan in sweeps) + of_cases == pytest.approx(1e-3)
+        of_requests = audit_callable.REQUEST_SHARE * 1e-3
+        assert sum(len(plan.entries) * plan.share for plan in sweeps) + of_requests + of_cases == pytest.approx(1e-3)
 
 
 def test_the_self_test_says_what_a_profile_finds_of_planted_faults():
@@ -271,7 +272,7 @@ def sampler_of(best=np.argmax, key=lambda seeds: seeds):
 
 def readings(callable_):
     profile = profiles.profile_of("quick")
-    auditor = audit_callable.Auditor(callable_, "sample", 0.02, 0, 1e-6, 60.0, 60.0, profiles.Clock(True), profile, 1, 1, None, {}, True)
+    auditor = audit_callable.Auditor(callable_, "sample", 0.02, 0, 1e-6, 60.0, 60.0, profiles.Clock(True), profile, 1, 1, None, {}, True, None)
     auditor.cases(None)
     return auditor.readings()
 

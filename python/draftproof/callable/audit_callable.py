@@ -370,10 +370,11 @@ class Auditor:
             self.found.stops = self.found.stops or getattr(trial.run, "stops", "")
             self.before = case
 
-    def run(self, cases: list[Any], share: float, sweeps: list[Sweep]) -> Found:
-        """share: of the level, for each case. An interrupt ends it with what was found so far."""
+    def run(self, cases: list[Any], share: float, sweeps: list[Sweep], asks_requests: bool = True) -> Found:
+        """share: of the level, for each case; asks_requests: of several processes one does. An interrupt ends it with what was
+        found so far."""
         try:
-            self._run(cases, share, sweeps)
+            self._run(cases, share, sweeps, asks_requests)
         except KeyboardInterrupt:
             self._note_interrupt()
             self.found.results.append(CaseResult("the cases after the interrupt", "inconclusive", 0, None, "not reached"))
@@ -383,7 +384,7 @@ class Auditor:
         self.interrupted = f"interrupted after {self.clock():.0f} s, with what was found so far"
         self.found.notes.append(self.interrupted)
 
-    def _run(self, cases: list[Any], share: float, sweeps: list[Sweep]) -> None:
+    def _run(self, cases: list[Any], share: float, sweeps: list[Sweep], asks_requests: bool) -> None:
         for i, plan in enumerate(sweeps):
             if plan.again == 0:
                 self.is_first_sweep = i == 0
@@ -391,7 +392,8 @@ class Auditor:
         self.is_first_sweep = False
         if sweeps and not self.found.failures and not self.interrupted:
             self.found.readings = self.readings()
-            self._requests()
+            if asks_requests:
+                self._requests()
             if len(self.driver.stages) < len(STAGES):
                 self.found.readings.append(f"log-probabilities {' or '.join(sorted(self.driver.stages))}")
         self._run_cases(cases, share)
@@ -668,7 +670,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         found.add(auditor.run(chosen, share, sweeps))
     else:
         parts = [[dataclasses.replace(plan, entries=plan.entries[i::processes]) for plan in sweeps] for i in range(processes)]
-        for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, parts[i]) for i in range(processes)]):
+        for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, parts[i], i == 0) for i in range(processes)]):
             found.add(part)
     if shards is not None and not found.failures:
         found.readings = [*found.readings, auditor.split()]

@@ -155,7 +155,7 @@ class Driver:
             error = outcome["error"]
             if wanted:
                 return self(*arguments, **keywords)
-            if name := self._refused_by(error, asked):
+            if name := self._refused_by(error, arguments, asked):
                 self.refused.add(name)
                 return self(*arguments, **keywords)
             raise CallFailure("raises", f"a call raised {_described(error)}", _traceback(error)) from error
@@ -177,7 +177,7 @@ class Driver:
 
     def _neutral(self, params: Params, arguments: tuple[Any, ...]) -> dict[str, Any]:
         """What the callable asked for, off, where this call has none."""
-        missing = [name for name in NEUTRAL if name in self.wanted and name not in params.keys()]
+        missing = [name for name in NEUTRAL if name in self.wanted - self.refused and name not in params.keys()]
         if "allowed" in self.wanted and "bitmask" in missing and "bitmask" not in self.indexed:  # two forms of one mask
             missing.remove("bitmask")
         if not missing:
@@ -185,12 +185,14 @@ class Driver:
         rows, vocab_size = arguments[0 if len(arguments) < 6 else 2].shape
         return {name: NEUTRAL[name](len(params["temperature"]), rows, vocab_size) for name in missing}
 
-    def _refused_by(self, error: BaseException, asked: list[Any]) -> str:
-        """The parameter, off in this call, that `**params` gave to a function which does not have it."""
-        if not isinstance(error, TypeError):
+    def _refused_by(self, error: BaseException, arguments: tuple[Any, ...], asked: list[Any]) -> str:
+        """The parameter, off in this call, that the callable handed to a function which does not have it, or refuses it by name."""
+        if not isinstance(error, Exception):
             return ""
-        return next((name for params in asked if isinstance(params, Params) for name in params
-                     if f"unexpected keyword argument '{name}'" in str(error) and name not in params.copied([name])), "")
+        text = _described(error).partition(": ")[2]
+        return next((name for own, params in zip(arguments, asked) if isinstance(params, Params) for name in params
+                     if (f"unexpected keyword argument '{name}'" in text or text.startswith(f"{name}: "))
+                     and name not in own.copied([name])), "")
 
 
 def _traceback(error: BaseException) -> str:

@@ -310,7 +310,6 @@ TEST_CASE("every field of a table of rates is counted by hand") {
 
 TEST_CASE("every field of a table of positions is counted by hand") {
   AcceptanceData counts{.format = "CSV of rates",
-                        .takes_choice = true,
                         .takes_rates = true,
                         .windows = 1,
                         .draft_len = 3,
@@ -323,7 +322,6 @@ TEST_CASE("every field of a table of positions is counted by hand") {
   check_import("position,accepted,steps,unconditional_standard_error\n1,80,100,0.01\n2,50,100,0.02\n3,20,100,0.03\n",
                counts);
   check_import("position,reached,accepted\n1,200,160\n2,160,80\n3,80,60\n", {.format = "CSV of rates",
-                                                                             .takes_choice = true,
                                                                              .takes_rates = true,
                                                                              .windows = 1,
                                                                              .draft_len = 3,
