@@ -6,7 +6,10 @@ import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fake_engine import Engine, Moment, Request, ids_of
-from fake_faults import FAULTS
+from fake_faults import FAULTS, SOUND
+
+#: Peculiarities that are no matter of draws.
+FORMS = ("no logprobs", "no model", "redirects", "needs a key")
 
 
 class Fake(ThreadingHTTPServer):
@@ -15,6 +18,8 @@ class Fake(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, *how: str, seed: int = 7) -> None:
+        if unknown := [name for name in how if name not in {*FAULTS, *SOUND, *FORMS} and not name.startswith("refuses ")]:
+            raise ValueError(f"{unknown[0]!r} is no fault and no peculiarity of the fake server")
         super().__init__(("127.0.0.1", 0), Handler)
         fault = next((FAULTS[name] for name in how if name in FAULTS), None)
         self.how = frozenset(how) | (fault.traits if fault else frozenset())

@@ -109,7 +109,7 @@ def judge(j: Judge) -> None:
         _bias(j)
     else:
         if "logit_bias" not in j.records[-1].settings.get("dropped", []):
-            j.parameter("logit_bias", "not visible", "no ids of tokens, or the server has no such parameter")
+            j.parameter("logit_bias", "not visible", "not asked: no ids of tokens, no lists in time, or no such parameter")
         return
     for name in PENALTIES:
         if j.asked(f"duel {name}"):
