@@ -116,6 +116,6 @@ FAULTS = {
 
 # Sound servers: noise, rounding, and what sound engines do differently.
 SOUND = ("", "noise", "rounded", "filters first", "top_p over all", "penalties over the prompt", "window of 64",
-         "stop kept", "last token is not listed", "seeds of 64 bits", "lists after temperature", "choices differ",
+         "stop kept", "stop is not listed", "last token is not listed", "seeds of 64 bits", "lists after temperature", "choices differ",
          "none is one", "eos is passed over", "accepts bad values", "speculation", "refuses min_p",
          "refuses logit_bias", "refuses token ids")

@@ -67,6 +67,7 @@ SAID = [
     (("lists after temperature", "seeds of 64 bits"), "reading", "logprobs after the temperature"),
     (("window of 64", "speculation"), "repetition", "honoured: over the last 64"),
     (("penalties over the prompt", "accepts bad values"), "presence_penalty", "honoured: over prompt and output"),
+    (("stop is not listed", "noise"), "stop", "honoured"),
     (("eos is passed over", "last token is not listed"), "stop_token_ids", "honoured: not listed"),
 ]
 

@@ -264,12 +264,16 @@ class Judge:
         missing = (text.counted or 0) - len(text.steps)
         return self.adapter.engine == "llama.cpp" and 1 <= missing <= 3
 
+    def miscounts(self, number: int, text: Text) -> bool:
+        """Returns whether usage is not that of the list, which may lack a text's last token or those of a stop string."""
+        missing = 0 if text.counted is None else text.counted - len(text.steps)
+        stops = self.records[number].settings.get("stop") or []
+        cut = max([1, *(len(stop.encode()) for stop in stops)]) if text.finish == "stop" else 0
+        return not -min(cut, 1) <= missing <= cut and not self.unfinished(text)
+
     def counts(self) -> None:
         """max_tokens, usage and stop strings."""
-        wrong = [(number, len(text.steps), text.counted) for number, text in self.texts.items()
-                 if text.counted is not None and len(text.steps) != text.counted
-                 and not (text.finish == "stop" and abs(len(text.steps) - text.counted) <= 1)
-                 and not self.unfinished(text)]
+        wrong = [(number, len(text.steps), text.counted) for number, text in self.texts.items() if self.miscounts(number, text)]
         if wrong:
             number, seen, said = wrong[0]
             self.add("usage", "failure", f"counts are wrong in {len(wrong)} of {len(self.texts)} answers (first: "
