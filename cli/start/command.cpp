@@ -42,7 +42,7 @@ const std::vector<StartPath>& start_paths() {
       {"server",
        "a server that runs, and its address",
        {{"Which address?", "http://127.0.0.1:8000"}},
-       {"python3", "-m", "draftproof.server", "%1"},
+       {"draftproof", "audit", "%1"},
        "docs/server.md; --save keeps the run, which is judged again offline"},
       {"plan",
        "a model and a GPU, and no server yet",

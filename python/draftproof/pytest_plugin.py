@@ -85,6 +85,19 @@ def pytest_configure(config: pytest.Config) -> None:
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
 
 
+def _consistent(result: Any, session: Session) -> Any:
+    """The result of an audit, where its verdict is 'consistent'; raises, or skips the test, where it is not."""
+    if result.verdict in ("biased", "failure"):
+        raise Biased(str(result))
+    if result.verdict == "error":
+        raise CallableError(str(result))
+    if result.verdict == "inconclusive":
+        if session.fail_inconclusive:
+            raise Inconclusive(result.sentence)
+        pytest.skip(result.sentence)
+    return result
+
+
 @pytest.fixture
 def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """audit(sampler, **arguments of audit_callable) -> CallableAudit; raises where the verdict is not 'consistent'."""
@@ -108,15 +121,7 @@ def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
         session.results.append((request.node.nodeid, result))
         if any(note.startswith("interrupted") for note in result.notes):
             raise KeyboardInterrupt
-        if result.verdict == "biased":
-            raise Biased(str(result))
-        if result.verdict == "error":
-            raise CallableError(str(result))
-        if result.verdict == "inconclusive":
-            if session.fail_inconclusive:
-                raise Inconclusive(result.sentence)
-            pytest.skip(result.sentence)
-        return result
+        return _consistent(result, session)
 
     return audit
 
@@ -134,13 +139,7 @@ def draftproof_server(request: pytest.FixtureRequest) -> Callable[..., Any]:
             pytest.skip("no server: --draftproof-server URL names one")
         result = audit_server(url, **given)
         session.servers.append((request.node.nodeid, result))
-        if result.verdict in ("biased", "failure"):
-            raise Biased(str(result))
-        if result.verdict == "inconclusive":
-            if session.fail_inconclusive:
-                raise Inconclusive(result.sentence)
-            pytest.skip(result.sentence)
-        return result
+        return _consistent(result, session)
 
     return audit
 
