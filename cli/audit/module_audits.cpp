@@ -68,6 +68,10 @@ bool has(const std::vector<std::string>& arguments, const char* option) {
   return std::ranges::find(arguments, option) != arguments.end();
 }
 
+bool wants_help(const std::vector<std::string>& arguments) {
+  return has(arguments, "--help") || has(arguments, "-h");
+}
+
 }  // namespace
 
 void answer_planted(const PlantedArguments& arguments, bool json, ProgramContext& context) {
@@ -80,6 +84,7 @@ void answer_planted(const PlantedArguments& arguments, bool json, ProgramContext
 }
 
 bool audits_server(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments) && !find_python_with({"draftproof.server"})) return false;  // the program's own help
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument.starts_with("http://") || argument.starts_with("https://")) return true;
@@ -93,7 +98,7 @@ bool audits_server(const std::vector<std::string>& arguments) {
 
 void answer_server(const std::vector<std::string>& arguments, ProgramContext& context) {
   std::signal(SIGINT, [](int) {});  // the module's to handle; a program that is started has the default again
-  const bool json = has(arguments, "--json") && !has(arguments, "--help") && !has(arguments, "-h");
+  const bool json = has(arguments, "--json") && !wants_help(arguments);
   run_module("draftproof.server", arguments, json, "URL", "servers are audited by", context);
 }
 
