@@ -56,10 +56,6 @@ def would_find(component: dict[str, Any]) -> str:
     return number(largest) if smallest == largest else f"{number(smallest)} to {number(largest)}"
 
 
-def asked(component: dict[str, Any]) -> str:
-    return "exact" if component["kind"] == "filter" else number(component["tv"])
-
-
 def why_inconclusive(component: dict[str, Any]) -> str:
     """Cost of one row, and how many cases did not get those that they ask for."""
     unit = COUNTED[component["kind"]][:-1]
@@ -73,8 +69,7 @@ def rows_of(component: dict[str, Any]) -> list[str]:
     verdict = component["verdict"]
     distance = component["distance"] if verdict == "biased" else None
     return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
-            f"{component['n']} {COUNTED[component['kind']]}", number(distance), asked(component),
-            would_find(component),
+            f"{component['n']} {COUNTED[component['kind']]}", number(distance), would_find(component),
             f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
                                        if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
 
@@ -91,7 +86,7 @@ def table(found: dict[str, Any], names: list[str]) -> str:
         for c in found["components"]:
             if c["engine"] != engine["engine"]:
                 continue
-            name, _, verdict, n, distance, _, _, _, seconds = rows_of(c)
+            name, _, verdict, n, distance, _, _, seconds = rows_of(c)
             lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} {seconds:>5} s")
             lines += [f"    {failure['name']}: {failure['sentence']}" for failure in c["failures"]]
     return "\n".join(lines)
@@ -116,37 +111,32 @@ def failures_of(component: dict[str, Any]) -> list[str]:
 
 HEADER = """# Engines under test
 
-Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its [generic
-cases](../python/README.md); no case was written for a known fault. `./draftproof engines` writes this page;
-[experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU.
+Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its generic cases; no case was written for a known fault. `./draftproof engines` writes this
+page; [experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU. Failures were shown again
+[without this project](../experiments/engines/remarks.md), which also says what is not covered.
 
-| verdict | meaning |
-|---|---|
-| consistent | every case got the draws that the asked distance needs; no failure |
-| inconclusive | no failure; the time ended before all cases had their draws |
-| biased | a distribution, independence or a kept set is wrong; failures are listed |
-| error | a call raises, hangs, changes its inputs or returns no tokens |
+* `consistent`: every case got the draws that the distance asked for needs; no failure. `inconclusive`: no failure, but the time ended first.
+* `biased`: a distribution, independence or a kept set is wrong. `error`: a call raises, hangs, changes its inputs or returns no tokens.
+* *Distance*: estimated total variation distance of the failure (filters, which are compared exactly: mass wrongly kept or dropped). *Would find*: the distance that a case
+  without a failure would have shown with 99 % probability, finest case to coarsest; coarse where kernels are interpreted.
 
-*Distance*: total variation distance of the failure, estimated (filters: mass wrongly kept or dropped). *Asked*: the distance
-looked for; coarse where kernels are interpreted. *Would find*: the distance that a case without a failure would have shown with
-99 % probability, finest case to coarsest. *Cases*: those reached. `out/engines.json` of a run has each case, each adapter's
-note (what it does around the engine's function), and for each failure Python that runs the smallest case again. `./draftproof
-engines --engine NAME --component NAME` drives one component.
+`out/engines.json` of a run has each case, each adapter's note (what it does around the engine's function), and Python that runs the smallest failing case again.
+`./draftproof engines --engine NAME --component NAME` drives one component.
 """
 
 
-def markdown(found: dict[str, Any], remarks: str) -> str:
+def markdown(found: dict[str, Any]) -> str:
     out = [HEADER]
     for engine in found["engines"]:
-        torch = f", PyTorch {engine['torch']}, Triton {engine['triton']} on the CPU" if engine["torch"] else ""
         out.append(f"## {engine['title']} {engine['version'] or ''}".rstrip() + "\n")
         if engine["not_run"]:
             out.append(f"Not run: {engine['not_run']}.\n")
             continue
         components = [c for c in found["components"] if c["engine"] == engine["engine"]]
+        torch = f" with PyTorch {engine['torch']} and Triton {engine['triton']} on the CPU" if engine["torch"] else ""
         commands = " and ".join(sorted({f"`./draftproof {c['command']}`" for c in components}))
-        out.append(f"Version {engine['version']}{torch}. Made by {commands}.\n")
-        out.append("| component | file and function | verdict | n | distance | asked | would find | cases |\n|---|---|---|---|---|---|---|---|")
+        out.append(f"{commands}{torch}:\n")
+        out.append("| component | file and function | verdict | n | distance | would find | cases |\n|---|---|---|---|---|---|---|")
         out += ["| " + " | ".join(rows_of(c)[:-1]) + " |" for c in components]
         out.append("")
         cut = [why_inconclusive(c) for c in components if c["verdict"] == "inconclusive"]
@@ -155,17 +145,15 @@ def markdown(found: dict[str, Any], remarks: str) -> str:
         for c in components:
             if c["failures"]:
                 out += [f"### {engine['title']}, {c['component']}", "", *failures_of(c), ""]
-    return "\n".join(out).rstrip() + "\n" + remarks
+    return "\n".join(out).rstrip() + "\n"
 
 
 def write(root: Path, found: dict[str, Any]) -> list[str]:
     """Writes out/engines.json, and docs/engines.md where every engine that runs has results here; else returns those that have none."""
     missing = [e["engine"] for e in found["engines"] if not e["not_run"] and all(c["engine"] != e["engine"] for c in found["components"])]
-    remarks_file = root / "experiments" / "engines" / "remarks.md"
-    remarks = "\n" + remarks_file.read_text(encoding="utf-8") if remarks_file.is_file() else ""
     texts = {root / "out" / "engines.json": json.dumps(found, indent=1) + "\n"}
     if not missing:
-        texts[root / "docs" / "engines.md"] = markdown(found, remarks)
+        texts[root / "docs" / "engines.md"] = markdown(found)
     for path, text in texts.items():
         path.parent.mkdir(exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
