@@ -2,6 +2,7 @@
 with a request's second token, with a mate's history or along drafts are found."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from draftproof.callable.request_heeded import heeded
 from draftproof.callable.request_params import FACTORS, columns
 from draftproof.callable.request_rows import READINGS, shaped
 from draftproof.callable.request_run import RequestRun
+from draftproof.callable.sample_cases import OFF
 
 EVERY = tuple(name for name in FACTORS if name not in ("penalty_last_n", "bitmask"))
+#: What two of process_rows do not take together.
+EXCLUSIVE = {"allowed", "bitmask"}
 LEVEL = 1e-7
 
 
@@ -100,7 +104,59 @@ def test_each_reading_of_a_window_is_sound_and_is_told(over_prompt):
     assert run.driver.reading == {"penalty window": READINGS["penalty window"][over_prompt]}
 
 
+def test_every_two_parameters_that_a_callable_reads_vary_together():
+    def has(request, name):
+        return bool(request.prompt) if name == "prompt_tokens" else name in request.params
+
+    for a, b in itertools.combinations([*OFF, *FACTORS], 2):
+        if {a, b} == EXCLUSIVE or {a, b} <= {*OFF}:
+            continue
+        factors = tuple(name for name in FACTORS if name in (a, b))
+        needed = [FACTORS[name].beside[0] for name in factors if FACTORS[name].beside and not FACTORS[name].partners(factors)]
+        factors = tuple(name for name in FACTORS if name in (*factors, *needed[:1]))
+        requests = [request for case in request_cases("sample", factors, True, True)
+                    for request in RequestRun(Driver(sampler(), 60.0), case, 5)._requests]
+        assert any(has(request, a) and has(request, b) for request in requests), (a, b)
+
+
+def test_what_is_read_and_cannot_vary_is_said():
+    def reads(logits, params, seeds):
+        return draftproof.sample(logits, {name: params[name] for name in ("temperature", "frequency_penalty", "prompt_tokens")}, seeds)
+
+    driver = Driver(reads, 60.0)
+    RequestRun(driver, case_of(), 3).call()
+    factors, notes = heeded(driver, "sample", 0, lambda: 2.0, 1.0)
+    assert factors == ()
+    assert "the callable reads frequency_penalty, and it was left off: that needs output_tokens as well" in notes
+    assert any(note.startswith("the callable reads prompt_tokens, and it was left off: that needs repetition_penalty or") for note in notes)
+
+
+def over_log_probabilities(logits, params, seeds, steps):
+    """Guidance over log-probabilities, as transformers has it, before the rest."""
+    params = dict(params)
+    scale, uncond = params.pop("guidance_scale")[:, None], params.pop("uncond_logits")
+    a, b = (x - np.logaddexp.reduce(x.astype(np.float64), axis=1, keepdims=True).astype(np.float32) for x in (logits, uncond))
+    return draftproof.sample(np.where(scale == 1.0, logits, b + scale * (a - b)), params, seeds, steps=steps)
+
+
+def test_guidance_over_log_probabilities_is_sound_under_a_repetition_penalty():
+    found, run = judged(over_log_probabilities, case_of("repetition_penalty", "guidance_scale"))
+    assert not found.biased and run.driver.reading == {"guidance": READINGS["guidance"][1]}, found.sentence
+
+
+def over_prompts(name):
+    """A penalty of that name counts the prompt's tokens as those of the output."""
+    def count(params, steps):
+        wanted = np.array(params[name])
+        both = [np.concatenate([prompt, tokens]).astype(np.int32) for prompt, tokens in zip(params["prompt_tokens"], params["output_tokens"])]
+        return {**params, "output_tokens": [of if on else tokens for of, on, tokens in zip(both, wanted != 0.0, params["output_tokens"])]}
+    return count
+
+
 FAULTS = {
+    "frequency counts the prompt's tokens": (("frequency_penalty", "prompt_tokens"), sampler(over_prompts("frequency_penalty"))),
+    "presence counts the prompt's tokens": (("presence_penalty", "prompt_tokens"), sampler(over_prompts("presence_penalty"))),
+    "bad words begin in the prompt of a batch mate": (("bad_words", "prompt_tokens"), sampler(changed(prompt_tokens=of_mate))),
     "filters are lost from the second token on": ((), sampler(filters_of_first_token)),
     "penalties are lost from the third token on": (("frequency_penalty",), sampler(penalties_of_first_token)),
     "frequency counts a token once": (("frequency_penalty",), sampler(changed(output_tokens=lambda of: [np.unique(tokens) for tokens in of]))),

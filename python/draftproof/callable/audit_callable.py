@@ -289,9 +289,8 @@ class Auditor:
         if self.kind == "constrained" or self.driver.distribution is not None or self.driver.shards is not None:
             return
         end = self.clock() + REQUEST_TIME * (self.deadline - self.clock())
-        factors, left_off = heeded(self.driver, self.kind, self.seed, self.clock, end)
-        if left_off:
-            self.notes.append(f"the callable does not read {', '.join(left_off)}: left off")
+        factors, notes = heeded(self.driver, self.kind, self.seed, self.clock, end)
+        self.notes += notes
         grows = self.kind != "filter" and self._grows()
         entries = [RequestEntry(case.name, case.n_max, lambda case=case: case)
                    for case in request_cases(self.kind, factors, self.with_min_p, grows, one_hot=self.one_hot)]

@@ -12,7 +12,7 @@ Filters = dict[str, float]
 #: What requests have in turn: cuts that a penalty moves tokens over, greedy ones, and one without a filter.
 FILTERS: tuple[Filters, ...] = ({"top_k": 3}, {"temperature": 0.5, "top_p": 0.5}, {"top_p": 0.9}, {}, {"temperature": 1.5, "top_k": 8},
                                 {"temperature": 0.0}, {"top_k": 5, "top_p": 0.7})
-WITH_MIN_P: tuple[Filters, ...] = (*FILTERS, {"min_p": 0.3}, {"temperature": 1.5, "min_p": 0.2})
+WITH_MIN_P: tuple[Filters, ...] = (*FILTERS, {"min_p": 0.3}, {"temperature": 1.5, "min_p": 0.2}, {"top_k": 8, "top_p": 0.9, "min_p": 0.1})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,10 +57,7 @@ def request_cases(kind: str, factors: tuple[str, ...], with_min_p: bool, is_one_
     if len(factors) > 1:
         out.append(case("all together", factors, 960))
     for name in factors:
-        more: tuple[str, ...] = (name,)
-        if not FACTORS[name].is_alone:
-            of_prompts = name == "prompt_tokens"
-            more = (*(other for other in factors if other.endswith("_penalty") and (not of_prompts or other.startswith("rep"))), name)
+        more = (*FACTORS[name].partners(factors), name)
         out.append(case(" and ".join(more), more))
     if len(factors) > 1:
         out.append(case("all together in a batch of 1", factors, 96, batch=1))
@@ -79,7 +76,7 @@ def smaller_requests(case: RequestCase) -> Iterator[RequestCase]:
     """What shrinking tries, the largest steps first."""
     for factor in case.factors:
         left = tuple(name for name in case.factors if name != factor)
-        if all(FACTORS[name].is_alone or any(other.endswith("_penalty") for other in left) for name in left):
+        if all(FACTORS[name].is_alone or FACTORS[name].partners(left) for name in left):
             yield dataclasses.replace(case, factors=left)
     if len(case.filters) > 1:
         yield from (dataclasses.replace(case, filters=(one,)) for one in case.filters)

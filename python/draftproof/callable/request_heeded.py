@@ -16,19 +16,25 @@ ALPHA, DRAWS = 1e-4, 192
 
 
 def heeded(driver: Driver, kind: str, seed: int, clock: Callable[[], float], end: float) -> tuple[tuple[str, ...], list[str]]:
-    """The factors that the callable reads, and the names of what it does not."""
+    """The factors that the callable reads, and what a note says of the other names."""
     factors: list[str] = []
     for name, factor in FACTORS.items():
-        is_asked = set(factor.needs) <= driver.wanted
-        penalties = tuple(other for other in factors if other.endswith("_penalty") and (name != "prompt_tokens" or other.startswith("rep")))
-        if (not factor.is_alone and not penalties) or (name == "bitmask" and "allowed" in factors):
+        is_asked, partners = set(factor.needs) <= driver.wanted, factor.partners(factors)
+        if (not factor.is_alone and not partners) or (name == "bitmask" and "allowed" in factors):
             continue
-        chosen = (name,) if factor.is_alone else (*penalties[:1], name)
-        if is_asked or (clock() < end and name not in driver.wanted and _changes(driver, kind, chosen, seed)):
+        if is_asked or (clock() < end and name not in driver.wanted and _changes(driver, kind, (*partners, name), seed)):
             factors.append(name)
-    read = driver.wanted | {need for name in factors for need in FACTORS[name].needs}
-    left_off = [name for name in NEUTRAL if name not in read and not (name == "bitmask" and "allowed" in read)]
-    return tuple(factors), left_off
+    varied = {need for name in factors for need in FACTORS[name].needs}
+    others = [name for name in NEUTRAL if name not in varied and not (name == "bitmask" and "allowed" in varied)]
+    left_off = [name for name in others if name not in driver.wanted]
+    notes = [f"the callable does not read {', '.join(left_off)}: left off"] if left_off else []
+    for name in others:
+        if name in driver.wanted:
+            missing = [f"{' and '.join(need for need in factor.needs if need not in driver.wanted)} as well" for factor in FACTORS.values()
+                       if name in factor.needs and not set(factor.needs) <= driver.wanted]
+            beside = [" or ".join(FACTORS[name].beside)] if name in FACTORS and FACTORS[name].beside else []
+            notes.append(f"the callable reads {name}, and it was left off: that needs {' or '.join(missing or beside)}")
+    return tuple(factors), notes
 
 
 def _changes(driver: Driver, kind: str, factors: tuple[str, ...], seed: int) -> bool:

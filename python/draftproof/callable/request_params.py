@@ -4,7 +4,7 @@ audit choose theirs."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
@@ -40,11 +40,19 @@ Drawn = Callable[[np.random.Generator, int], Any]
 @dataclasses.dataclass(frozen=True)
 class Factor:
     """needs: names that a callable must read to heed it; draws: what a request has, by name, beside histories and what is OF_ROWS;
-    is_alone: it changes nothing without a penalty."""
+    beside: factors without all of which it changes nothing."""
 
     needs: tuple[str, ...]
     draws: dict[str, Drawn] = dataclasses.field(default_factory=dict)
-    is_alone: bool = True
+    beside: tuple[str, ...] = ()
+
+    @property
+    def is_alone(self) -> bool:
+        return not self.beside
+
+    def partners(self, factors: Iterable[str]) -> tuple[str, ...]:
+        """Of these factors those beside which it changes something."""
+        return tuple(name for name in factors if name in self.beside)
 
 
 def _one_of(*values: float) -> Drawn:
@@ -70,13 +78,11 @@ def _guidance(rng: np.random.Generator, vocab_size: int) -> float:
     return float(rng.choice((0.5, 1.5, 3.0)))
 
 
-#: Of a batch each request has each with probability a half.
+#: Of a batch each request has each with probability a half. What needs others stands behind them.
 FACTORS: dict[str, Factor] = {
     "frequency_penalty": Factor(("frequency_penalty", "output_tokens"), {"frequency_penalty": _one_of(0.7, 1.5, 2.0, -1.0)}),
     "presence_penalty": Factor(("presence_penalty", "output_tokens"), {"presence_penalty": _one_of(1.0, 2.0, 3.5, -1.0)}),
     "repetition_penalty": Factor(("repetition_penalty", "output_tokens"), {"repetition_penalty": _one_of(1.3, 2.0, 0.6)}),
-    "prompt_tokens": Factor(("repetition_penalty", "prompt_tokens"), is_alone=False),
-    "penalty_last_n": Factor(("penalty_last_n", "output_tokens"), {"penalty_last_n": lambda rng, _: int(rng.choice((1, 2, 3, 4)))}, False),
     "logit_bias": Factor(("logit_bias",), {"logit_bias": _bias}),
     "bad_words": Factor(("bad_words", "output_tokens"), {"bad_words": _bad_words}),
     "min_tokens": Factor(("min_tokens", "stop_ids", "output_tokens"), {"min_tokens": lambda rng, _: int(rng.integers(1, 7)), "stop_ids": _ids(1, 4)}),
@@ -84,6 +90,8 @@ FACTORS: dict[str, Factor] = {
     "bitmask": Factor(("bitmask",)),
     "allowed_ids": Factor(("allowed_ids",), {"allowed_ids": _ids(12, 30)}),
     "guidance_scale": Factor(("guidance_scale", "uncond_logits"), {"guidance_scale": _guidance}),
+    "prompt_tokens": Factor(("prompt_tokens",), beside=(*PENALTIES, "bad_words")),
+    "penalty_last_n": Factor(("penalty_last_n",), {"penalty_last_n": lambda rng, _: int(rng.choice((1, 2, 3, 4)))}, PENALTIES),
 }
 
 
@@ -109,8 +117,6 @@ def new_request(factors: tuple[str, ...], filters: dict[str, float], rng: np.ran
             params.setdefault(name, True)  # of what is OF_ROWS, that it has them
     if params.get("bitmask") and params.get("allowed"):
         del params["allowed"]
-    if "guidance_scale" in params:  # a penalty by a factor asks for the sign of a logit, which guidance leaves open
-        params.pop("repetition_penalty", None)
     prompt = rng.integers(0, vocab_size // 2, int(rng.integers(0, 13))).tolist() if "prompt_tokens" in factors else []
     return Request(params, seed, length, [int(token) for token in prompt])
 

@@ -17,6 +17,7 @@ READINGS: dict[str, tuple[str, ...]] = {
                        "over prompt and output"),
     "bias": ("before the penalties", "behind the penalties"),
     "bad words": ("begin in the prompt too", "begin in the output"),
+    "guidance": ("over logits", "over log-probabilities"),  # which have other signs, of which a penalty by a factor asks
 }
 Reading = dict[str, str]
 
@@ -30,6 +31,8 @@ def readings_of_factors(factors: tuple[str, ...]) -> Iterator[Reading]:
         open_.append("bias")
     if "bad_words" in factors and "prompt_tokens" in factors:
         open_.append("bad words")
+    if "guidance_scale" in factors and "repetition_penalty" in factors:
+        open_.append("guidance")
     for values in itertools.product(*(READINGS[name] for name in open_)):
         yield dict(zip(open_, values))
 
@@ -99,7 +102,10 @@ def shaped(row: Row, reading: Reading) -> np.ndarray:
     """[V] float32: the row before its temperature."""
     out = row.raw.astype(np.float32)
     if row.uncond is not None and "guidance_scale" in row.params:
-        out = row.uncond + np.float32(row.params["guidance_scale"]) * (out - row.uncond)
+        uncond = row.uncond
+        if reading.get("guidance") == "over log-probabilities":
+            out, uncond = (x - np.float32(np.logaddexp.reduce(x.astype(np.float64))) for x in (out, uncond))
+        out = uncond + np.float32(row.params["guidance_scale"]) * (out - uncond)
     out = np.where(banned(row, reading, len(out)), np.float32(-np.inf), out)
     if reading.get("bias") == "behind the penalties":
         return _biased(row, _penalised(row, out, reading))
