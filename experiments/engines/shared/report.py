@@ -56,19 +56,11 @@ def would_find(component: dict[str, Any]) -> str:
     return number(largest) if smallest == largest else f"{number(smallest)} to {number(largest)}"
 
 
-def why_inconclusive(component: dict[str, Any]) -> str:
-    """Cost of one row, and how many cases did not get those that they ask for."""
-    unit = COUNTED[component["kind"]][:-1]
-    cut = sum(case["verdict"] == "inconclusive" for case in component["each_case"])
-    each = 1000.0 * component["processes"] * component["seconds"] / max(1, component["n"])
-    return (f"{component['component']}: {cut} of {len(component['each_case'])} cases, {each:.2g} ms a {unit}, "
-            f"{component['seconds_at_most']:.0f} s")
-
-
 def rows_of(component: dict[str, Any]) -> list[str]:
     verdict = component["verdict"]
     distance = component["distance"] if verdict == "biased" else None
-    return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
+    where = f"`{component['file']}`" + (f": {component['function']}" if component["failures"] else "")
+    return [component["component"], where, verdict,
             f"{component['n']} {COUNTED[component['kind']]}", number(distance), would_find(component),
             f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
                                        if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
@@ -116,7 +108,7 @@ page; [experiments/engines](../experiments/engines/README.md) holds the adapters
 [without this project](../experiments/engines/remarks.md), which also says what is not covered.
 
 * `consistent`: every case got the draws that the distance asked for needs; no failure. `inconclusive`: no failure, but the time ended first.
-* `biased`: a distribution, independence or a kept set is wrong. `error`: a call raises, hangs, changes its inputs or returns no tokens.
+* `biased`: a distribution, independence or a kept set is wrong. `error`: a call raises, hangs, changes its inputs or returns no tokens. The function stands behind the file.
 * *Distance*: estimated total variation distance of the failure (filters, which are compared exactly: mass wrongly kept or dropped). *Would find*: the distance that a case
   without a failure would have shown with 99 % probability, finest case to coarsest; coarse where kernels are interpreted.
 
@@ -136,12 +128,9 @@ def markdown(found: dict[str, Any]) -> str:
         torch = f" with PyTorch {engine['torch']} and Triton {engine['triton']} on the CPU" if engine["torch"] else ""
         commands = " and ".join(sorted({f"`./draftproof {c['command']}`" for c in components}))
         out.append(f"{commands}{torch}:\n")
-        out.append("| component | file and function | verdict | n | distance | would find | cases |\n|---|---|---|---|---|---|---|")
+        out.append("| component | file | verdict | n | distance | would find | cases |\n|---|---|---|---|---|---|---|")
         out += ["| " + " | ".join(rows_of(c)[:-1]) + " |" for c in components]
         out.append("")
-        cut = [why_inconclusive(c) for c in components if c["verdict"] == "inconclusive"]
-        if cut:
-            out += [f"Unfinished: {'; '.join(cut)}.", ""]
         for c in components:
             if c["failures"]:
                 out += [f"### {engine['title']}, {c['component']}", "", *failures_of(c), ""]
