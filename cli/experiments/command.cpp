@@ -53,7 +53,7 @@ void print_experiment(std::ostream& out, const ExperimentResult& result) {
         << palette.paint(claim.outcome == ClaimOutcome::refuted ? Colour::red : Colour::green,
                          outcome_words(claim.outcome))
         << ": " << claim.why << '\n';
-  out << result.reading << "\n\n";
+  out << result.reading << "\nSource: " << result.source << "\n\n";
 }
 
 Json experiment_json(const ExperimentResult& result) {

@@ -23,7 +23,7 @@ TEST_CASE("experiments writes rows, tables and claims of what it says") {
   REQUIRE(store.rows().size() == 2);
   CHECK(store.rows()[0][1] == Cell("long_drafts"));
   CHECK_THAT(testing::read_whole_file(folder.file("out/claims.md")),
-             Catch::Contains("**long_drafts**: 2 of 2 consistent within 2 %.\n"));
+             Catch::Contains("| `long_drafts` | Tokens per step of long drafts, K = 8 | 2 of 2 within 2 % |  |\n"));
   const std::string csv = testing::read_whole_file(folder.file("out/long_drafts.csv"));
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
   for (const auto& figure : document.at("files").at("figures"))
