@@ -9,6 +9,7 @@ from ._program import acceptance, generate, lab, predict, program, prove, sim, t
 from ._results import Audit, FilterCheck, FilterRow, Position, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, sample_shards, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
+from .callable.beams import BeamAudit, audit_beams
 from .callable.constrained import ConstrainedCase
 from .callable.filter_cases import FilterCase
 from .callable.grammars import Grammar, Matcher
@@ -22,10 +23,10 @@ from .server import ServerAudit, audit_logprobs, audit_server
 __version__ = version("draftproof")
 
 __all__ = [
-    "Acceptance", "Audit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
+    "Acceptance", "Audit", "BeamAudit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
     "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof",
     "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree",
-    "Verified", "Verifier", "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_logprobs",
+    "Verified", "Verifier", "VerifyCase", "acceptance", "audit_beams", "audit_callable", "audit_draws", "audit_logprobs",
     "audit_server", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove",
     "run_case", "sample", "sample_shards", "sim", "tree", "verifiers", "verify",
 ]
