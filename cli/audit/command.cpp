@@ -49,7 +49,8 @@ struct AuditArguments {
 
 // The settings of a trace that say something about distributions.
 bool is_about_distributions(const std::string& setting) {
-  return setting == "filter_order" || setting == "ties" || setting == "draft_processed" || setting == "nan_policy";
+  return setting == "filter_order" || setting == "ties" || setting == "penalty_window" ||
+         setting == "draft_processed" || setting == "nan_policy";
 }
 
 std::string flag_of(std::string setting) {

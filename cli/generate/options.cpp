@@ -26,9 +26,13 @@ constexpr std::int64_t kLogprobsMax = 1000;
 // made here has not got.
 void require_stateless(const SamplerParameters& samplers, const std::string& where) {
   if (samplers.has_state())
-    throw usage_error(where, std::string(samplers.mirostat != 0.0f ? "mirostat" : "xtc_probability") +
+    throw usage_error(where, std::string(samplers.mirostat != 0.0f ? "mirostat"
+                                         : samplers.adapts()       ? "adaptive_target"
+                                                                   : "xtc_probability") +
                                  " would need another number or state in every row; expected " +
-                                 (samplers.mirostat != 0.0f ? "0" : "0 or 1") +
+                                 (samplers.mirostat != 0.0f ? "0"
+                                  : samplers.adapts()       ? "-1"
+                                                            : "0 or 1") +
                                  " here (files of single draws and of filters take any, docs/trace.md)");
   validate(samplers, where);
 }
@@ -189,6 +193,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   add_sampling_options(command, request.temperature, request.top_p, request.top_k, request.min_p);
   const std::vector<std::string> further_samplers =
       add_further_samplers(command, request.samplers, [&options] { return !options.prompts.empty(); });
+  command.integer("--penalty-last-n", request.samplers.penalty_last_n, {-1, 16'777'216},
+                  "Tokens of the output that penalties look at, beside the whole prompt for repetition (-1: all)");
   command.number("--repetition-penalty", options.repetition_penalty, kAboveZero,
                  "Of tokens of prompt and output (1: off)");
   command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -15,20 +16,22 @@ namespace draftproof {
 inline void add_sampling_options(Options& command, double& temperature, double& top_p, std::int64_t& top_k,
                                  double& min_p) {
   command.number("--temperature", temperature, kTemperatureRange, "0 is greedy");
-  command.number("--top-p", top_p, kNucleusRange, "Nucleus (1: off)");
+  command.number("--top-p", top_p, kNucleusRange, "Nucleus (1: off); compared as float32, of which 0.8 is above 4/5");
   command.integer("--top-k", top_k, kTopKRange, "Tokens kept (0: off)");
   command.number("--min-p", min_p, kShareRange, "Minimum probability relative to the most likely token (0: off)");
 }
 
-// Adds one option per extra sampler, except stateful ones and those with a random number in every row (Mirostat, XTC),
-// which a text that is made here has not got. `has_others`: there may be other samplers, which some are for. Returns
+// Adds one option per extra sampler, except stateful ones and those with a random number in every row (Mirostat, XTC,
+// adaptive-p), which a text that is made here has not got, and the window of penalties, which not all programs have. `has_others`: there may be other samplers, which some are for. Returns
 // the options.
 inline std::vector<std::string> add_further_samplers(
     Options& command, SamplerParameters& samplers, const std::function<bool()>& has_others = [] { return false; }) {
   using P = SamplerParameters;
   std::vector<std::string> options;
   for (const SamplerParameterName& sampler : sampler_parameter_names()) {
-    if (sampler.value == &P::xtc_uniform || sampler.value == &P::mirostat || sampler.value == &P::mirostat_mu) continue;
+    constexpr float P::*kLeftOff[] = {&P::xtc_uniform,     &P::mirostat,      &P::mirostat_mu,
+                                      &P::adaptive_target, &P::adaptive_mean, &P::penalty_last_n};
+    if (std::find(std::begin(kLeftOff), std::end(kLeftOff), sampler.value) != std::end(kLeftOff)) continue;
     std::string& flag = options.emplace_back("--" + std::string(sampler.name));
     std::replace(flag.begin(), flag.end(), '_', '-');
     const std::string help = std::string(sampler.meaning) + "; docs/trace.md";

@@ -156,14 +156,15 @@ class RowChecker {
       const SamplerParameters& samplers = request.parameters.samplers;
       VerifyRequest open = request;
       open.parameters.filters = {};
-      // DRY and smoothing are no filters.
+      if (samplers.adapts())
+        throw usage_error("row " + std::to_string(row_),
+                          "adaptive_target is set, which is no filter; expected none here");
+      // DRY, smoothing, n-grams and the window of penalties are no filters.
+      using P = SamplerParameters;
       open.parameters.samplers = SamplerParameters{};
-      open.parameters.samplers.smoothing_factor = samplers.smoothing_factor;
-      open.parameters.samplers.smoothing_curve = samplers.smoothing_curve;
-      open.parameters.samplers.dry_multiplier = samplers.dry_multiplier;
-      open.parameters.samplers.dry_base = samplers.dry_base;
-      open.parameters.samplers.dry_allowed_length = samplers.dry_allowed_length;
-      open.parameters.samplers.dry_range = samplers.dry_range;
+      for (float P::*const name : {&P::smoothing_factor, &P::smoothing_curve, &P::dry_multiplier, &P::dry_base,
+                                   &P::dry_allowed_length, &P::dry_range, &P::penalty_last_n, &P::no_repeat_ngram_size})
+        open.parameters.samplers.*name = samplers.*name;
       StepRows rows(open, {.logprobs = false}, workspace_);
       std::vector<double> p = normalised_distribution(rows.target(0));
       const std::span<const float> processed = workspace_.target_pipeline.processed_logits();
@@ -176,6 +177,19 @@ class RowChecker {
     }
   }
 
+  // What p-less compares, of the row as it meets it; a cutoff at a little less or more stands for it.
+  double p_less_threshold(VerifyRequest request) {
+    SamplerParameters& samplers = request.parameters.samplers;
+    const bool norm = samplers.p_less == 2.0f;
+    samplers.p_less = samplers.xtc_probability = samplers.mirostat = 0.0f;
+    samplers.top_h = 1.0f;
+    double squares = 0.0;
+    for (const double p : normalised_distribution(StepRows(request, {.logprobs = false}, workspace_).target(0)))
+      squares += p * p;
+    const auto v = static_cast<double>(request.target.vocab_size);
+    return norm ? std::max(0.0, (v * squares - 1.0) / (v - 1.0)) : squares;
+  }
+
   // Sets that the reference keeps, at the parameters themselves and at some that are a little smaller and larger.
   std::vector<std::vector<std::uint8_t>> sets_within_rounding(const VerifyRequest& request) {
     const double tolerance = filter_tolerance(request.target.vocab_size);
@@ -186,6 +200,7 @@ class RowChecker {
         if (x != most) x = std::min(most, static_cast<float>(static_cast<double>(x) * factor));
       };
       FilterParameters& filters = other.parameters.filters;
+      filters.top_p_denominator = 0;
       SamplerParameters& samplers = other.parameters.samplers;
       scale(filters.top_p, 1.0f);
       scale(filters.min_p, 1.0f);
@@ -193,6 +208,12 @@ class RowChecker {
       scale(samplers.epsilon_cutoff, 0.999f);
       scale(samplers.eta_cutoff, 0.999f);
       scale(samplers.xtc_threshold, 1.0f);
+      scale(samplers.top_h, 1.0f);
+      if (samplers.p_less != 0.0f && samplers.eta_cutoff == 0.0f) {
+        const double threshold = p_less_threshold(other) * factor;
+        samplers.epsilon_cutoff = std::max(samplers.epsilon_cutoff, static_cast<float>(std::min(0.999, threshold)));
+        samplers.p_less = 0.0f;
+      }
       for (float* const x : {&samplers.top_n_sigma, &samplers.mirostat_mu}) *x = static_cast<float>(*x * factor);
       const Distribution& left = StepRows(other, {.logprobs = false}, workspace_).target(0);
       std::vector<std::uint8_t>& set = sets.emplace_back();

@@ -5,6 +5,8 @@ was looked at after it was made. Of libraries whose arrays cannot change there i
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Iterable
 
 import numpy as np
@@ -25,7 +27,7 @@ PARAMETERS: dict[str, tuple[Any, float]] = {
     "min_tokens": (np.int64, 0),
     **{name: (np.float32, off) for name, off in _core.sampler_parameters().items()},
 }
-SETTINGS = ("filter_order", "ties", "nan_policy")
+SETTINGS = ("filter_order", "ties", "penalty_window", "nan_policy")
 UNCHANGING = ("jax", "jaxlib", "tensorflow")
 
 
@@ -148,12 +150,30 @@ def recorded(value: Any, name: str, shapes: list[tuple[int, ...]]) -> np.ndarray
     return np.ascontiguousarray(array, dtype=np.float64).reshape(-1) * scale
 
 
+def _fractions(value: Any, size: int) -> dict[str, np.ndarray]:
+    """top_p [B] where some are of Fraction or Decimal, which are compared as they are; {} where none is."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not any(isinstance(one, (Fraction, Decimal)) for one in values):
+        return {}
+    if len(values) not in (1, size):
+        raise Error(f"top_p: has {len(values)} numbers; expected {size} or one")
+    exact = [Fraction(one) if isinstance(one, (Fraction, Decimal)) else None for one in values] * (size // len(values))
+    for one in exact:
+        if one is not None and not (0 < one <= 1 and one.denominator < 1 << 32):
+            raise Error(f"top_p: is {one}; expected a fraction in (0, 1] with a denominator below 2^32")
+    return {"top_p": numbers(np.array([float(one) for one in values] * (size // len(values))), "top_p", size),
+            "top_p_numerator": np.array([0 if one is None else one.numerator for one in exact], np.uint32),
+            "top_p_denominator": np.array([0 if one is None else one.denominator for one in exact], np.uint32)}
+
+
 def parameters(given: dict[str, Any], size: int, others: Iterable[str]) -> dict[str, Any]:
     """Sampling parameters [B], and the settings of the whole call. others: names that are taken beside them."""
     out: dict[str, Any] = {}
     for name, value in given.items():
         if name in SETTINGS:
             out[name] = value
+        elif name == "top_p" and (exact := _fractions(value, size)):
+            out.update(exact)
         elif name in PARAMETERS:
             dtype = PARAMETERS[name][0]
             out[name] = numbers(value, name, size) if dtype is np.float32 else integers(value, name, dtype, size)

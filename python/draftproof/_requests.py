@@ -12,7 +12,7 @@ from . import _forms
 from ._core import Error
 
 #: What RowOptions has beside parameters and settings.
-CONSTRAINTS = ("uncond_logits", "allowed", "bitmask", "allowed_ids", "stop_ids", "prompt_tokens", "output_tokens",
+CONSTRAINTS = ("uncond_logits", "allowed", "bitmask", "allowed_ids", "stop_ids", "dry_breakers", "prompt_tokens", "output_tokens",
                "bad_words", "logit_bias")
 
 
@@ -30,7 +30,7 @@ def row_arguments(params: Any, given: Mapping[str, Any], size: int, rows: int, v
         if "guidance_scale" not in out:
             raise Error("uncond_logits: needs guidance_scale; without it every scale is 1 and this has no use")
     out.update(_bits(constraints.get("allowed"), constraints.get("bitmask"), rows, vocab_size))
-    for name in ("prompt_tokens", "output_tokens", "stop_ids", "allowed_ids"):
+    for name in ("prompt_tokens", "output_tokens", "stop_ids", "allowed_ids", "dry_breakers"):
         if name in constraints:
             out.update(_ids(constraints[name], name, size))
     if "bad_words" in constraints:

@@ -81,13 +81,18 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
     params, keywords: the same names, keywords win. Of every row, [B] or one number: temperature (0: greedy), top_k (0:
         off), top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, min_tokens, guidance_scale. Lists of
         ids, one a row: prompt_tokens and output_tokens, the history of penalties, bad words and min_tokens; stop_ids, not
-        drawn before min_tokens were; allowed_ids, None for all. bad_words: B lists of sequences of ids. logit_bias: B
+        drawn before min_tokens were; allowed_ids, None for all; dry_breakers, which no repetition of DRY goes across. bad_words: B lists of sequences of ids. logit_bias: B
         dicts of id and bias, or one for all. allowed: bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w
         allows token 32 w + j. Further samplers, [B] or one number: typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff,
-        smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier and others (docs/trace.md); XTC
-        by chance needs xtc_uniform, Mirostat its mirostat_mu, and neither holds for requests with drafts.
+        smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier, p_less, top_h, adaptive_target,
+        no_repeat_ngram_size, min_tokens_to_keep and others (docs/trace.md); XTC by chance needs xtc_uniform, Mirostat its
+        mirostat_mu, adaptive-p its adaptive_mean, and none of these three holds for requests with drafts. top_p is
+        compared as the float32 that it becomes (0.8 as 13421773 / 2^24, above 0.8); as a Fraction or Decimal, exactly.
+        penalty_last_n: the last tokens that penalties look at (-1: all), of the output (penalty_window 'whole_prompt': and
+        a repetition penalty at the whole prompt; 'output': not at it) or of prompt and output ('joint'; 'alike': which all
+        penalties count alike).
         uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order 'joint' or
-        'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or 'as_minus_inf'.
+        'top_k_first'; ties 'exact_k' or 'keep_all'; penalty_window; nan_policy 'error' or 'as_minus_inf'.
     threads: as many as there are cores where the rows are large; results do not depend on it.
     Arrays are copied first (but those of JAX and TensorFlow, which cannot change), and other Python threads run meanwhile.
     Raises Error naming the row, the column and what was expected.

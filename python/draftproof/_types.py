@@ -50,16 +50,25 @@ class StepOptions(TypedDict, total=False):
     dry_base: Array
     dry_allowed_length: Array
     dry_range: Array
+    penalty_last_n: Array
+    no_repeat_ngram_size: Array
+    min_tokens_to_keep: Array
+    p_less: Array
+    top_h: Array
+    adaptive_target: Array
+    adaptive_mean: Array
     uncond_logits: Array  #: [N, V]
     allowed: Array  #: bool [N, V]
     bitmask: Array  #: int32 or uint32 [N, ceil(V / 32)]
     allowed_ids: Lists  #: B lists of ids
     stop_ids: Lists
+    dry_breakers: Lists
     prompt_tokens: Lists
     bad_words: Sequence[Union[Sequence[Array], None]]  #: B lists of sequences of ids
     logit_bias: Union[Mapping[int, float], Sequence[Union[Mapping[int, float], None]]]  #: B dicts, or one for all
     filter_order: Literal["joint", "top_k_first"]
     ties: Literal["exact_k", "keep_all"]
+    penalty_window: Literal["whole_prompt", "alike", "output", "joint"]
     nan_policy: Literal["error", "as_minus_inf"]
 
 

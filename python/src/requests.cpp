@@ -1,5 +1,6 @@
 #include "python/src/requests.hpp"
 
+#include "reference/step/placeholder.hpp"
 #include "reference/step/replayable.hpp"
 #include "reference/trace/probability_rows.hpp"
 
@@ -45,6 +46,7 @@ class RequestReader {
     read_bad_words(read);
     read_bitmask(read);
     read_recorded(read);
+    for (VerifyRequest& request : read.requests) end_at_placeholder(request);
     const auto seeds = arguments_.vector<std::uint64_t>("seeds", count_);
     const auto steps = arguments_.vector<std::uint32_t>("steps", count_);
     const auto positions = arguments_.vector<std::uint32_t>("positions", count_);
@@ -119,6 +121,10 @@ class RequestReader {
     set_each<float>(requests, "temperature", [](RowParameters& p, float value) { p.temperature = value; });
     set_each<std::int32_t>(requests, "top_k", [](RowParameters& p, std::int32_t value) { p.filters.top_k = value; });
     set_each<float>(requests, "top_p", [](RowParameters& p, float value) { p.filters.top_p = top_p_of_engine(value); });
+    set_each<std::uint32_t>(requests, "top_p_numerator",
+                            [](RowParameters& p, std::uint32_t value) { p.filters.top_p_numerator = value; });
+    set_each<std::uint32_t>(requests, "top_p_denominator",
+                            [](RowParameters& p, std::uint32_t value) { p.filters.top_p_denominator = value; });
     set_each<float>(requests, "min_p", [](RowParameters& p, float value) { p.filters.min_p = value; });
     set_each<float>(requests, "repetition_penalty", [](RowParameters& p, float v) { p.repetition_penalty = v; });
     set_each<float>(requests, "frequency_penalty", [](RowParameters& p, float v) { p.frequency_penalty = v; });
@@ -131,10 +137,12 @@ class RequestReader {
     for (std::size_t b = 0; b < min_tokens.size(); ++b) requests[b].constraints.min_tokens = min_tokens[b];
     const auto order = choice("filter_order", {"joint", "top_k_first"});
     const auto ties = choice("ties", {"exact_k", "keep_all"});
+    const auto window = choice("penalty_window", {"whole_prompt", "alike", "output", "joint"});
     const auto nan = choice("nan_policy", {"error", "as_minus_inf"});
     for (VerifyRequest& request : requests) {
       request.parameters.filters.order = order == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
       request.parameters.filters.ties = ties == 0 ? Ties::exact_k : Ties::keep_all;
+      request.parameters.penalty_window = static_cast<PenaltyWindow>(window);
       request.parameters.nan_policy = nan == 0 ? NanPolicy::error : NanPolicy::as_minus_inf;
       request.draft_parameters.nan_policy = request.parameters.nan_policy;
       if (arguments_.flag("draft_processed", true)) continue;
@@ -189,11 +197,14 @@ class RequestReader {
     }
   }
 
-  int choice(const char* name, const std::pair<std::string, std::string>& names) const {
-    const std::string given = arguments_.text(name, names.first);
-    if (given != names.first && given != names.second)
-      throw usage_error(name, "is '" + given + "'; expected '" + names.first + "' or '" + names.second + "'");
-    return given == names.second ? 1 : 0;
+  // Which of the names the text is; the first where there is none.
+  int choice(const char* name, const std::vector<std::string>& names) const {
+    const std::string given = arguments_.text(name, names.front());
+    const auto found = std::find(names.begin(), names.end(), given);
+    if (found != names.end()) return static_cast<int>(found - names.begin());
+    std::string expected;
+    for (const std::string& text : names) expected += (expected.empty() ? "'" : " or '") + text + "'";
+    throw usage_error(name, "is '" + given + "'; expected " + expected);
   }
 
   // use(b, begin, end): list b is [begin, end) of an array of this size.
@@ -220,6 +231,8 @@ class RequestReader {
         "stop_ids", "cu_stop_ids", [](VerifyRequest & r) -> auto& { return r.constraints.stop_ids; });
     read(
         "allowed_ids", "cu_allowed_ids", [](VerifyRequest & r) -> auto& { return r.constraints.allowed_ids; });
+    read(
+        "dry_breakers", "cu_dry_breakers", [](VerifyRequest & r) -> auto& { return r.constraints.dry_breakers; });
   }
 
   void read_logit_bias(Requests& read) {

@@ -19,14 +19,15 @@ namespace draftproof::python {
 //   proposal_is_logits        flag: logits, not probabilities;  draft_processed: flag, final as they are
 //   temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, guidance_scale  float32 [B];
 //   top_k  int32 [B];  min_tokens  int64 [B]
-//   filter_order, ties, nan_policy  text
+//   top_p_numerator, top_p_denominator  uint32 [B], compared in place of top_p where the denominator is not 0
+//   filter_order, ties, penalty_window, nan_policy  text
 //   bitmask                   uint32 [(M + B) ceil(V / 32)]
 //   every name of sampler_parameter_names()  float32 [B]
 //   seeds  uint64 [B];  steps, positions  uint32 [B]
 //   uniforms  float64 [M] or [M + B];  draw_uniforms  [M + B] or [B];  exponential_noise, gumbel_noise  [(M + B) V] or
 //   [B V];  recovered_tokens  int32 [M];  bonus_tokens  int32 [B]
 // Lists, one a request, are one array and its offsets int64 [B + 1]:
-//   prompt_tokens, output_tokens, stop_ids, allowed_ids  int32, with cu_prompt_tokens, ...
+//   prompt_tokens, output_tokens, stop_ids, allowed_ids, dry_breakers  int32, with cu_prompt_tokens, ...
 //   logit_bias_tokens  int32, logit_bias_values  float32, with cu_logit_bias
 //   bad_word_tokens  int32 with cu_bad_word_tokens [S + 1], sequences; cu_bad_words [B + 1], those of each request
 struct Requests {

@@ -190,8 +190,11 @@ nb::dict verify(const nb::dict& values) {
   {
     const nb::gil_scoped_release release;
     emissions = verify_batch(batch.requests, options, threads);
-    for (const VerifyRequest& request : batch.requests)
-      width = std::max(width, static_cast<std::size_t>(request.draft.depth_max()) + 1);
+    for (std::size_t b = 0; b < batch.requests.size(); ++b) {
+      const DraftTree& draft = batch.requests[b].draft;  // of a chain every draft counts, also behind a placeholder
+      const auto depth = draft.is_chain() ? batch.offsets[b + 1] - batch.offsets[b] : draft.depth_max();
+      width = std::max(width, static_cast<std::size_t>(depth) + 1);
+    }
   }
   const std::size_t count = emissions.size();
   std::vector<Token> tokens(count * width, kPaddingToken);

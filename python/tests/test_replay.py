@@ -10,8 +10,9 @@ import draftproof
 V = 6
 
 
-def vllm_step(seed, size=200):
-    """vLLM's rejection sampler over fractions: p / q >= u, argmax(max(p - q, 0) / noise), a row of noise a request."""
+def vllm_step(seed, size=200, placeholders=0.0):
+    """vLLM's rejection sampler over fractions: p / q >= u, argmax(max(p - q, 0) / noise), a row of noise a request. placeholders: the
+    share of drafts of id -1, whose rows q are zeros, which it rejects since its pull request 46533."""
     random = np.random.default_rng(seed)
     counts = random.integers(0, 4, size)
     drafts = int(counts.sum())
@@ -29,11 +30,13 @@ def vllm_step(seed, size=200):
         for i in range(count):
             p, q = target[row + i], proposal[at + i]
             token = tokens[at + i] = random.choice(np.flatnonzero(q))
+            if is_placeholder := placeholders > 0.0 and random.random() < placeholders:
+                tokens[at + i], q[:] = -1, 0.0
             scores = [Fraction(float(max(x - y, 0))) / Fraction(float(e)) for x, y, e in zip(p, q, noise[b])]
             recovered[at + i] = scores.index(max(scores))
             if rejected:
                 continue
-            rejected = Fraction(float(p[token])) / Fraction(float(q[token])) < Fraction(float(uniforms[at + i]))
+            rejected = is_placeholder or Fraction(float(p[token])) / Fraction(float(q[token])) < Fraction(float(uniforms[at + i]))
             emitted.append(recovered[at + i] if rejected else token)
         if not rejected:
             emitted.append(bonus[b])
@@ -54,6 +57,22 @@ def test_a_step_of_vllm_is_replayed_bit_for_bit():
     np.testing.assert_array_equal(again.tokens, found.tokens)
     strict = draftproof.verify(**given, **recorded, convention="sglang")  # ties fall otherwise
     assert (strict.tokens != found.tokens).any()
+
+
+def test_placeholders_within_drafts_are_rejected_and_a_token_is_drawn_as_vllm_does():
+    given, recorded, noise, output = vllm_step(7, placeholders=0.3)
+    assert (given["draft_tokens"] == -1).sum() > 50
+    found = draftproof.verify(**given, **recorded, convention="vllm_v1")
+    np.testing.assert_array_equal(found.tokens, output)
+    by_noise = {name: recorded[name] for name in ("uniforms", "bonus_tokens")}
+    np.testing.assert_array_equal(draftproof.verify(**given, **by_noise, exponential_noise=noise, convention="vllm_v1").tokens, output)
+    # Drawn from the target: at a placeholder, every token as often as its probability says.
+    row = np.array([[0.5, 0.3, 0.2]], np.float32)
+    drawn = draftproof.verify(np.full(6000, -1), None, None, np.arange(1, 6001), seeds=np.arange(6000), target_probs=np.repeat(row, 12000, axis=0))
+    assert (drawn.tokens[:, 1] == -1).all() and (drawn.num_accepted == 0).all()
+    np.testing.assert_allclose(np.bincount(drawn.tokens[:, 0]) / 6000, row[0], atol=0.03)
+    with pytest.raises(draftproof.Error, match="-1"):
+        draftproof.verify([-1, 1], None, None, [2], target_probs=np.repeat(row, 3, axis=0), draft_parents=[-1, -1], verifier="rrs")
 
 
 def test_words_stand_for_fractions_of_2_to_the_32():
@@ -113,8 +132,8 @@ def test_further_samplers_keep_what_their_definitions_keep():
 def test_samplers_with_a_state_are_refused_where_there_are_drafts():
     given, recorded, _, _ = vllm_step(5, size=20)
     given["target_logits"], given["target_probs"] = np.log(given["target_probs"] + 1e-9).astype(np.float32), None
-    for params in ({"mirostat": 2, "mirostat_mu": 5.0}, {"xtc_probability": 0.5, "xtc_uniform": 0.2}):
-        with pytest.raises(draftproof.Error, match="has drafts, and XTC by chance or Mirostat"):
+    for params in ({"mirostat": 2, "mirostat_mu": 5.0}, {"adaptive_target": 0.5}, {"xtc_probability": 0.5, "xtc_uniform": 0.2}):
+        with pytest.raises(draftproof.Error, match="has drafts, and XTC by chance, Mirostat or adaptive-p"):
             draftproof.verify(**given, **recorded, params=params)
     with pytest.raises(draftproof.Error, match="typical_p is 1.5"):
         draftproof.process_rows(np.zeros((1, 4), np.float32), typical_p=1.5)

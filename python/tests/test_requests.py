@@ -17,7 +17,7 @@ from draftproof.callable.request_rows import READINGS, shaped
 from draftproof.callable.request_run import RequestRun
 from draftproof.callable.sample_cases import OFF
 
-EVERY = tuple(name for name in FACTORS if name not in ("penalty_last_n", "bitmask"))
+EVERY = tuple(name for name in FACTORS if name != "bitmask" and not FACTORS[name].is_end)
 #: What two of process_rows do not take together.
 EXCLUSIVE = {"allowed", "bitmask"}
 LEVEL = 1e-7

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 namespace draftproof {
@@ -11,6 +12,26 @@ constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 bool has_penalty(const RowParameters& p) {
   return p.repetition_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f;
+}
+
+using Counts = std::unordered_map<Token, History::Counts>;
+
+Counts counts_in_window(const RowParameters& p, const History& history) {
+  const std::span<const Token> tokens = history.tokens();
+  const auto prompt_len = tokens.size() - static_cast<std::size_t>(history.output_len());
+  const auto n = p.samplers.penalty_last_n < 0.0f ? tokens.size() : static_cast<std::size_t>(p.samplers.penalty_last_n);
+  const bool of_both = p.penalty_window == PenaltyWindow::alike || p.penalty_window == PenaltyWindow::joint;
+  const std::size_t least = of_both ? 0 : prompt_len;
+  Counts counts;
+  for (std::size_t i = std::max(least, tokens.size() - std::min(n, tokens.size())); i < tokens.size(); ++i) {
+    if (i < prompt_len && p.penalty_window == PenaltyWindow::joint)
+      counts[tokens[i]].in_prompt = true;
+    else
+      ++counts[tokens[i]].in_output;
+  }
+  if (p.penalty_window == PenaltyWindow::whole_prompt)
+    for (const Token token : tokens.first(prompt_len)) counts[token].in_prompt = true;
+  return counts;
 }
 
 }  // namespace
@@ -45,7 +66,9 @@ void add_bias(const RowConstraints& constraints, const LogitsPart& part) {
 
 void penalise(const RowParameters& parameters, const History& history, const LogitsPart& part) {
   if (!has_penalty(parameters)) return;
-  for (const auto& [token, counts] : history.counts()) {
+  const bool is_whole =
+      parameters.samplers.penalty_last_n < 0.0f && parameters.penalty_window == PenaltyWindow::whole_prompt;
+  for (const auto& [token, counts] : is_whole ? history.counts() : counts_in_window(parameters, history)) {
     float* const found = part.find(token);
     if (found == nullptr || *found == kMasked) continue;  // a penalty that overflows would make a NaN of the mask
     float& l = *found;
@@ -57,7 +80,8 @@ void penalise(const RowParameters& parameters, const History& history, const Log
 }
 
 bool needs_history(const RowParameters& parameters, const RowConstraints& constraints) {
-  return has_penalty(parameters) || parameters.samplers.dry_multiplier != 0.0f || constraints.bad_words != nullptr ||
+  return has_penalty(parameters) || parameters.samplers.dry_multiplier != 0.0f ||
+         parameters.samplers.no_repeat_ngram_size != 0.0f || constraints.bad_words != nullptr ||
          constraints.min_tokens > 0;
 }
 

@@ -16,7 +16,8 @@ void mask_tokens(const RowConstraints& constraints, const History& history, cons
 // logit_bias: l += value.
 void add_bias(const RowConstraints& constraints, const LogitsPart& part);
 
-// repetition penalty (prompt and output), frequency penalty, presence penalty, in that order.
+// repetition penalty (prompt and output), frequency penalty, presence penalty, in that order, over the last
+// penalty_last_n tokens (PenaltyWindow says of what).
 // (DRY comes after them: dry_penalty.hpp.)
 void penalise(const RowParameters& parameters, const History& history, const LogitsPart& part);
 

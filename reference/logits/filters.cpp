@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "reference/logits/prefix.hpp"
 
@@ -16,11 +17,33 @@ bool keeps_all(const KeptSet& set) {
   return set.last_value == -kInfinity && set.least_mass == 0;
 }
 
+// The first `least_kept` tokens of the row; none where that is one, which every filter keeps.
+std::optional<KeptSet> least_set(const LogitsDistribution& row, const FilterParameters& parameters, Ties ties) {
+  if (parameters.least_kept == 1) return std::nullopt;
+  if (parameters.least_kept >= row.kept_count()) return kKeepAll;
+  const ValueBand guess = guess_by_count(row, parameters.least_kept);
+  static thread_local RowBand band;
+  row.scan(guess.low, guess.high, band);
+  return prefix_of_row(row, ties, Measure::count, static_cast<std::uint64_t>(parameters.least_kept), band).set;
+}
+
+// The longer one of two prefixes.
+KeptSet longer(const KeptSet& a, const std::optional<KeptSet>& b) {
+  if (!b) return a;
+  const bool is_a = a.last_value < b->last_value || (a.last_value == b->last_value && a.last_token > b->last_token);
+  return is_a ? a : *b;
+}
+
 KeptSet min_p_set(const LogitsDistribution& row, const FilterParameters& parameters) {
   if (parameters.min_p == 0.0f) return kKeepAll;
+  const std::uint64_t least_mass = ceil_of_fraction(parameters.min_p, row.mass(row.first_token()));
+  if (const std::optional<KeptSet> least = least_set(row, parameters, Ties::exact_k)) {
+    if (keeps_all(*least)) return kKeepAll;
+    if (row.mass(least->last_token) < least_mass) return *least_set(row, parameters, parameters.ties);
+  }
   // The first token and not the largest mass: exp is not monotone to its last bit, and the set of one filter must hold
   // the token that every other filter keeps.
-  return {-kInfinity, kLastToken, ceil_of_fraction(parameters.min_p, row.mass(row.first_token()))};
+  return {-kInfinity, kLastToken, least_mass};
 }
 
 // Where the row is to be looked at closely.
@@ -67,11 +90,17 @@ void restrict_to(const LogitsDistribution& row, const KeptSet& prefix, const Row
 }  // namespace
 
 std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass) {
-  return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, mass));
+  const std::uint64_t limit = parameters.top_p_denominator == 0
+                                  ? ceil_of_fraction(parameters.top_p, mass)
+                                  : ceil_of_fraction(parameters.top_p_numerator, parameters.top_p_denominator, mass);
+  return std::max<std::uint64_t>(1, limit);
 }
 
-void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) {
-  if (!parameters.any()) return;
+void apply_filters(const FilterParameters& given, LogitsDistribution& row) {
+  if (!given.any()) return;
+  FilterParameters parameters = given;
+  if (parameters.top_k != 0)
+    parameters.top_k = static_cast<std::int32_t>(std::max<std::int64_t>(parameters.top_k, parameters.least_kept));
   static thread_local RowBand band;
   static thread_local RowBand kept;
   row.weigh();
@@ -88,7 +117,10 @@ void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) 
     // Where top-k ends in the band and top-p below it, top-k is the shorter.
     const bool is_longer =
         has_top_k && band.above_mass + band.band_mass < top_p_limit(parameters, row.mass_bounds().least);
-    if (!is_longer) set = intersection(set, top_p_set(row, parameters, band));
+    if (!is_longer) {
+      const KeptSet prefix = top_p_set(row, parameters, band);
+      set = intersection(set, longer(prefix, least_set(row, parameters, parameters.ties)));
+    }
   } else if (has_top_p) {
     if (parameters.min_p == 0.0f && band.above_count == 0) {
       restrict_to(row, first, band, kept);
@@ -97,7 +129,8 @@ void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) 
       row.kept_band(kept);
     }
     const std::uint64_t limit = top_p_limit(parameters, kept.band_mass);
-    set = intersection(set, prefix_of_band(row, parameters.ties, Measure::mass, limit, kept).set);
+    const KeptSet prefix = prefix_of_band(row, parameters.ties, Measure::mass, limit, kept).set;
+    set = intersection(set, longer(prefix, least_set(row, parameters, parameters.ties)));
   }
   const KeptSet all = intersection(set, first);
   if (keeps_all(all)) return;

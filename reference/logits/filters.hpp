@@ -3,6 +3,7 @@
 //   top_k  keeps the first k tokens.
 //   top_p  keeps a token iff the mass strictly before it is < ceil(top_p * sum of masses).
 //   min_p  keeps a token iff its mass is >= min_p * mass of the first token.
+// Each leaves its first `least_kept` tokens; of min_p, where the last of them has too little mass, these alone.
 // At least one token always survives. Selection is by radix over order-preserving keys, never by an approximate pivot.
 #pragma once
 
@@ -25,10 +26,13 @@ enum class Ties {
 
 struct FilterParameters {
   std::int32_t top_k = 0;  // 0: off
-  float top_p = 1.0f;      // 1: off
+  float top_p = 1.0f;      // 1: off; compared as the dyadic fraction that it is: 0.8f is above 0.8
   float min_p = 0.0f;      // 0: off
   FilterOrder order = FilterOrder::joint;
   Ties ties = Ties::exact_k;
+  std::uint32_t top_p_numerator = 0;  // over a denominator that is not 0: compared in place of top_p
+  std::uint32_t top_p_denominator = 0;
+  std::int64_t least_kept = 1;
 
   bool any() const { return top_k != 0 || top_p != 1.0f || min_p != 0.0f; }
 };

@@ -18,6 +18,15 @@ namespace draftproof {
 
 enum class NanPolicy : std::uint8_t { error, as_minus_inf };
 
+// Which tokens the last penalty_last_n are of, and how those of the prompt count. A repetition penalty holds for tokens
+// of prompt and output, frequency and presence penalties count those of the output, if nothing else is said.
+enum class PenaltyWindow : std::uint8_t {
+  whole_prompt,  // of the output, and the whole prompt is penalised for repetition
+  alike,         // of prompt and output, which count alike (llama.cpp)
+  output,        // of the output; the prompt does not count
+  joint,         // of prompt and output
+};
+
 struct RowParameters {
   float temperature = 1.0f;  // 0 is greedy
   FilterParameters filters;
@@ -25,7 +34,8 @@ struct RowParameters {
   float repetition_penalty = 1.0f;  // > 0; l > 0 ? l / r : l r for tokens of prompt and output
   float frequency_penalty = 0.0f;   // l -= f * count in the output
   float presence_penalty = 0.0f;    // l -= f if in the output
-  float guidance_scale = 1.0f;      // 1: the conditional logits, bit for bit
+  PenaltyWindow penalty_window = PenaltyWindow::whole_prompt;  // of samplers.penalty_last_n
+  float guidance_scale = 1.0f;                                 // 1: the conditional logits, bit for bit
   NanPolicy nan_policy = NanPolicy::error;
 };
 
@@ -58,6 +68,9 @@ inline void validate(const RowParameters& p, const std::string& where) {
   require(p.temperature >= 0.0f && std::isfinite(p.temperature), "temperature", p.temperature,
           "0 (greedy) or a finite number above");
   require(p.filters.top_p > 0.0f && p.filters.top_p <= 1.0f, "top_p", p.filters.top_p, "a number in (0, 1]");
+  require(p.filters.top_p_denominator == 0 ||
+              (p.filters.top_p_numerator > 0 && p.filters.top_p_numerator <= p.filters.top_p_denominator),
+          "top_p", p.filters.top_p_numerator, "a fraction in (0, 1]");
   require(p.filters.min_p >= 0.0f && p.filters.min_p <= 1.0f, "min_p", p.filters.min_p, "a number in [0, 1]");
   require(p.filters.top_k >= 0, "top_k", p.filters.top_k, "0 (off) or a positive count");
   require(p.repetition_penalty > 0.0f && std::isfinite(p.repetition_penalty), "repetition_penalty",

@@ -6,9 +6,11 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "reference/logits/adaptive_p.hpp"
 #include "reference/logits/dry_penalty.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/logits/guidance.hpp"
+#include "reference/logits/no_repeat_ngram.hpp"
 
 namespace draftproof {
 namespace {
@@ -121,6 +123,9 @@ void Pipeline::edit(const RowInput& input) {
     const History& history = input.history != nullptr ? *input.history : kEmpty;
     const LogitsPart part(edited_buffer_, input.first_token);
     mask_tokens(input.constraints, history, part);
+    if (const auto n = static_cast<std::size_t>(parameters.samplers.no_repeat_ngram_size))
+      for (const Token token : repeating_tokens(history.tokens(), n))
+        if (float* l = part.find(token)) *l = -std::numeric_limits<float>::infinity();
     add_bias(input.constraints, part);
     penalise(parameters, history, part);
     penalise_repetitions(history.tokens(), input.constraints.dry_breakers, parameters.samplers, part);
@@ -157,9 +162,15 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
     check_as_given();
     throw_bad_row(row);
   }
-  apply_filters(parameters.filters, row);
+  FilterParameters filter_parameters = parameters.filters;
+  filter_parameters.least_kept = static_cast<std::int64_t>(parameters.samplers.min_tokens_to_keep);
+  apply_filters(filter_parameters, row);
   apply_after_filters(parameters.samplers, row);
   if (!is_edited_ && !reshaped && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();
+  if (parameters.samplers.adapts()) {
+    adapt_logits(parameters.samplers, row, adapted_buffer_);
+    row.assign(adapted_buffer_, row_);
+  }
 }
 
 float Pipeline::raw_log_probability(Token token) {

@@ -1,7 +1,7 @@
 // From raw logits to the distribution of a row:
-//   guidance -> NaN policy -> masks (allowed ids, bitmask, bad words, min_tokens) -> logit_bias -> repetition,
+//   guidance -> NaN policy -> masks (allowed ids, bitmask, bad words, min_tokens, n-grams) -> logit_bias -> repetition,
 //   frequency, presence penalty, DRY -> temperature (0: greedy) -> smoothing, top_n_sigma -> min_p, top_k, top_p ->
-//   typical_p, epsilon and eta cutoffs, XTC, Mirostat (samplers.hpp) -> distribution.
+//   typical_p, epsilon and eta cutoffs, p-less, top-H, XTC, Mirostat (samplers.hpp) -> adaptive-p -> distribution.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,7 @@ class Pipeline {
   std::vector<float> unconditional_buffer_;
   std::vector<float> edited_buffer_;
   std::vector<float> divided_buffer_;
+  std::vector<float> adapted_buffer_;
   RowView raw_;     // f32 in conditional_buffer_, or the caller's row
   RowView edited_;  // f32 in edited_buffer_, or raw_
   float temperature_ = 1.0f;

@@ -1,13 +1,15 @@
 #include "reference/logits/samplers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
+#include "reference/logits/p_less.hpp"
+#include "reference/logits/ranked_tokens.hpp"
+#include "reference/logits/top_h.hpp"
 #include "reference/numerics/fraction.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
@@ -65,59 +67,7 @@ void keep_n_sigma(float n, std::span<float> logits) {
     if (x != kDropped && static_cast<double>(steps(x)) > limit) x = kDropped;
 }
 
-// A token that is left of a row, in the total order.
-struct RankedToken {
-  Token token;
-  float value;
-  std::uint64_t mass;
-};
-using Ranked = std::vector<RankedToken>;
-
-Ranked ranked_tokens(const LogitsDistribution& row) {
-  Ranked tokens;
-  std::array<float, kTileTokens> values, weights;
-  for (std::size_t tile = 0; tile < row.tile_count(); ++tile) {
-    const std::size_t begin = tile * kTileTokens;
-    const std::size_t count = std::min<std::size_t>(kTileTokens, static_cast<std::size_t>(row.vocab_size()) - begin);
-    const float* const x = row.logits_in(begin, count, values.data());
-    row.weights_in(begin, count, weights.data());
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t mass = row.row_mass(weights[i], tile);
-      if (mass > 0) tokens.push_back({static_cast<Token>(begin + i), x[i], mass});
-    }
-  }
-  std::sort(tokens.begin(), tokens.end(), [](const RankedToken& a, const RankedToken& b) {
-    return a.value > b.value || (a.value == b.value && a.token < b.token);
-  });
-  return tokens;
-}
-
-std::uint64_t total_mass(const Ranked& tokens) {
-  std::uint64_t total = 0;
-  for (const RankedToken& t : tokens) total += t.mass;
-  return total;
-}
-
-// The distance from the largest logit in steps of 2^-32: a token that has any mass is less than 64 below it.
-std::uint64_t steps_below(const Ranked& tokens, const RankedToken& t) {
-  return static_cast<std::uint64_t>(
-      std::llrint((static_cast<double>(tokens.front().value) - static_cast<double>(t.value)) * 0x1p32));
-}
-
-Unsigned128 weighted_steps(const Ranked& tokens) {
-  Unsigned128 sum = 0;
-  for (const RankedToken& t : tokens) sum += static_cast<Unsigned128>(t.mass) * steps_below(tokens, t);
-  return sum;
-}
-
-void keep_if(Ranked& tokens, const auto& keeps) {
-  Ranked kept;
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    if (i == 0 || keeps(tokens[i])) kept.push_back(tokens[i]);
-  tokens = std::move(kept);
-}
-
-void keep_typical(float typical_p, Ranked& tokens) {
+void keep_typical(float typical_p, std::size_t least, Ranked& tokens) {
   const std::uint64_t total = total_mass(tokens);
   const Unsigned128 mean = weighted_steps(tokens);  // times S
   const auto distance = [&](const RankedToken& t) {
@@ -130,7 +80,7 @@ void keep_typical(float typical_p, Ranked& tokens) {
   const std::uint64_t limit = std::max<std::uint64_t>(1, ceil_of_fraction(typical_p, total));
   std::vector<std::uint8_t> keeps(tokens.size(), 0);
   std::uint64_t before = 0;
-  for (std::size_t i = 0; i < order.size() && before < limit; ++i) {
+  for (std::size_t i = 0; i < order.size() && (before < limit || i < least); ++i) {
     keeps[order[i].second] = 1;
     before += tokens[order[i].second].mass;
   }
@@ -140,19 +90,19 @@ void keep_typical(float typical_p, Ranked& tokens) {
   tokens = std::move(kept);
 }
 
-void keep_from_epsilon(float epsilon, Ranked& tokens) {
-  const std::uint64_t least = ceil_of_fraction(epsilon, total_mass(tokens));
-  keep_if(tokens, [&](const RankedToken& t) { return t.mass >= least; });
+void keep_from_epsilon(float epsilon, std::size_t least, Ranked& tokens) {
+  const std::uint64_t least_mass = ceil_of_fraction(epsilon, total_mass(tokens));
+  keep_if(tokens, least, [&](const RankedToken& t) { return t.mass >= least_mass; });
 }
 
-void keep_from_eta(float eta, Ranked& tokens) {
+void keep_from_eta(float eta, std::size_t least, Ranked& tokens) {
   const auto total = static_cast<double>(total_mass(tokens));
   // exp(-H) = p_1 exp(-mean d).
   const double mean = static_cast<double>(weighted_steps(tokens)) / total * 0x1p-32;
   const double inverse_perplexity = static_cast<double>(tokens.front().mass) / total * natural_exp(-mean);
   const auto e = static_cast<double>(eta);
-  const double least = std::min(e, std::sqrt(e) * inverse_perplexity) * total;
-  keep_if(tokens, [&](const RankedToken& t) { return static_cast<double>(t.mass) >= least; });
+  const double least_mass = std::min(e, std::sqrt(e) * inverse_perplexity) * total;
+  keep_if(tokens, least, [&](const RankedToken& t) { return static_cast<double>(t.mass) >= least_mass; });
 }
 
 void exclude_top(const SamplerParameters& p, Ranked& tokens) {
@@ -170,7 +120,7 @@ void exclude_top(const SamplerParameters& p, Ranked& tokens) {
 
 void keep_below_surprise(float mu, Ranked& tokens) {
   const double least = natural_exp(-static_cast<double>(mu) * kLn2) * static_cast<double>(total_mass(tokens));
-  keep_if(tokens, [&](const RankedToken& t) { return static_cast<double>(t.mass) >= least; });
+  keep_if(tokens, 1, [&](const RankedToken& t) { return static_cast<double>(t.mass) >= least; });
 }
 
 // log of k; infinite for "all".
@@ -242,6 +192,23 @@ std::span<const SamplerParameterName> sampler_parameter_names() {
        true, "a whole number of 1 or more"},
       {"dry_range", &P::dry_range, "DRY: tokens of the context that are looked at (0: all)", 0.0f, kCountMax, true,
        "a whole number (0: the whole context)"},
+      {"penalty_last_n", &P::penalty_last_n,
+       "Tokens that repetition, frequency and presence penalties look at (-1: all)", -1.0f, kCountMax, true,
+       "a whole number (-1: all)"},
+      {"no_repeat_ngram_size", &P::no_repeat_ngram_size, "Tokens of which no sequence comes twice (0: off)", 0.0f,
+       kCountMax, true, "a whole number (0: off)"},
+      {"min_tokens_to_keep", &P::min_tokens_to_keep,
+       "Tokens that top_k, top_p, min_p, typical_p and the cutoffs each leave at least (1: off)", 1.0f, kCountMax, true,
+       "a whole number of 1 or more"},
+      {"p_less", &P::p_less, "Keep probabilities of at least the sum of their squares (1), or p-less-norm (2; 0: off)",
+       0.0f, 2.0f, true, "0 (off), 1 or 2 (normalised)"},
+      {"top_h", &P::top_h, "Longest prefix with at most this share of the entropy (1: off)", kSmallest, 1.0f, false,
+       "a number in (0, 1]"},
+      {"adaptive_target", &P::adaptive_target, "Adaptive-p: probability that is favoured (below 0: off)", -1.0f, 1.0f,
+       false, "a number in [0, 1] (below 0: off)"},
+      {"adaptive_mean", &P::adaptive_mean,
+       "Adaptive-p: mean probability of what was drawn before (below 0: the target)", -1.0f, 1.0f, false,
+       "a number in [0, 1] (below 0: the target)"},
   };
   return kNames;
 }
@@ -266,9 +233,12 @@ void apply_after_filters(const SamplerParameters& p, LogitsDistribution& distrib
   if (!p.after_filters()) return;
   Ranked tokens = ranked_tokens(distribution);
   const std::size_t before = tokens.size();
-  if (p.typical_p != 1.0f) keep_typical(p.typical_p, tokens);
-  if (p.epsilon_cutoff != 0.0f) keep_from_epsilon(p.epsilon_cutoff, tokens);
-  if (p.eta_cutoff != 0.0f) keep_from_eta(p.eta_cutoff, tokens);
+  const auto least = static_cast<std::size_t>(p.min_tokens_to_keep);
+  if (p.typical_p != 1.0f) keep_typical(p.typical_p, least, tokens);
+  if (p.epsilon_cutoff != 0.0f) keep_from_epsilon(p.epsilon_cutoff, least, tokens);
+  if (p.eta_cutoff != 0.0f) keep_from_eta(p.eta_cutoff, least, tokens);
+  if (p.p_less != 0.0f) keep_p_less(p.p_less == 2.0f, distribution.vocab_size(), tokens);
+  if (p.top_h != 1.0f) keep_top_h(p.top_h, tokens);
   if (p.xtc_probability != 0.0f) exclude_top(p, tokens);
   if (p.mirostat == 1.0f) keep_mirostat_1(p.mirostat_mu, distribution.vocab_size(), tokens);
   if (p.mirostat == 2.0f) keep_below_surprise(p.mirostat_mu, tokens);

@@ -17,6 +17,7 @@
 //                Off: 1.
 //   epsilon_cutoff  keeps m_i >= ceil(epsilon S). Hewitt et al. 2210.15191. Off: 0.
 //   eta_cutoff   keeps p_i >= min(eta, sqrt(eta) exp(-H)). The same paper. Off: 0.
+//   p_less, top_h  p_less.hpp, top_h.hpp. Off: 0 and 1.
 //   xtc          with probability xtc_probability, of the tokens with m_i >= ceil(xtc_threshold S), when there are two
 //                or more, drops all but the last in rank ("exclude top choices", p-e-w, text-generation-webui and
 //                llama.cpp). Given the uniform number u: it excludes iff u < xtc_probability. Over u the distribution
@@ -25,6 +26,9 @@
 //   mirostat 1   keeps the first k tokens, k = floor(((e 2^mu) / (1 - V^-e))^(1 / s)), e = s - 1, with the exponent s
 //                fitted over the first 100 ranks: sum t_i b_i / sum t_i^2, t_i = log((i + 1) / i), b_i = x_i - x_(i+1).
 //                The same paper, algorithm 1, rounded as in llama.cpp. Given the state.
+//   adaptive-p   adaptive_p.hpp, over what all others left. Given the state.
+// typical_p and the cutoffs leave min_tokens_to_keep tokens at least (transformers), as top_k, top_p and min_p do: the
+// first ones in rank, of typical_p in its own order.
 #pragma once
 
 #include <cstdint>
@@ -55,14 +59,23 @@ struct SamplerParameters {
   float dry_base = 1.75f;
   float dry_allowed_length = 2.0f;
   float dry_range = 0.0f;  // tokens of the context that are looked at; 0: all
+  // They edit the logits, too.
+  float penalty_last_n = -1.0f;  // edits.hpp; -1: all
+  float no_repeat_ngram_size = 0.0f;
+  float min_tokens_to_keep = 1.0f;
+  float p_less = 0.0f;  // 0: off; 1, or 2: normalised
+  float top_h = 1.0f;
+  float adaptive_target = -1.0f;  // below 0: off
+  float adaptive_mean = -1.0f;    // the state; below 0: the target
 
   bool before_filters() const { return smoothing_factor != 0.0f || top_n_sigma != 0.0f; }
   bool after_filters() const {
-    return typical_p != 1.0f || epsilon_cutoff != 0.0f || eta_cutoff != 0.0f || xtc_probability != 0.0f ||
-           mirostat != 0.0f;
+    return typical_p != 1.0f || epsilon_cutoff != 0.0f || eta_cutoff != 0.0f || p_less != 0.0f || top_h != 1.0f ||
+           xtc_probability != 0.0f || mirostat != 0.0f;
   }
+  bool adapts() const { return adaptive_target >= 0.0f; }
   // Is a number of its own needed for each row of a step?
-  bool has_state() const { return mirostat != 0.0f || (xtc_probability > 0.0f && xtc_probability < 1.0f); }
+  bool has_state() const { return mirostat != 0.0f || adapts() || (xtc_probability > 0.0f && xtc_probability < 1.0f); }
 };
 
 // The parameters by the names that files and arrays give them.

@@ -21,4 +21,9 @@ DRAFTPROOF_HD inline std::uint64_t ceil_of_fraction(float fraction, std::uint64_
   return static_cast<std::uint64_t>((product + ones) >> shift);
 }
 
+// ceil(numerator / denominator * total), numerator <= denominator.
+inline std::uint64_t ceil_of_fraction(std::uint32_t numerator, std::uint32_t denominator, std::uint64_t total) {
+  return static_cast<std::uint64_t>((static_cast<Unsigned128>(numerator) * total + (denominator - 1)) / denominator);
+}
+
 }  // namespace draftproof

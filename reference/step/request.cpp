@@ -55,9 +55,10 @@ void validate(const VerifyRequest& request, const VerifierChoice& verifier, std:
   if (request.target_is_probabilities) return;
   validate(request.parameters, where);
   if (draft_len > 0 && request.parameters.samplers.has_state())
-    throw usage_error(where,
-                      "has drafts, and XTC by chance or Mirostat, whose number or state is another in every row; "
-                      "expected a request for each row");
+    throw usage_error(
+        where,
+        "has drafts, and XTC by chance, Mirostat or adaptive-p, whose number or state is another in every row; "
+        "expected a request for each row");
   validate(request.constraints, vocab_size, where);
   if (request.unconditional) check_rows(*request.unconditional, draft_len + 1, vocab_size, where, "unconditional");
   if (request.parameters.guidance_scale != 1.0f && !request.unconditional)

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/split.hpp"
 #include "reference/random/philox.hpp"
+#include "reference/step/placeholder.hpp"
 #include "reference/step/replayable.hpp"
 
 namespace draftproof {
@@ -105,6 +106,7 @@ void TraceReader::read() {
   read_bitmask();
   read_logit_bias();
   read_recorded();
+  for (VerifyRequest& request : trace_.requests) end_at_placeholder(request);
   validate_requests();
 }
 
@@ -181,7 +183,7 @@ void TraceReader::read_ragged_drafts() {
   const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, draft_count_, "M (the length of draft_tokens)");
   require_shape(target_, {draft_count_ + request_count_, target_.shape[1]}, "[M + B, V]");
 
-  const TokenTensor& drafts = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, false));
+  const TokenTensor& drafts = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, true));
   std::vector<Place> places;
   places.reserve(request_count_);
   for (std::size_t b = 0; b < request_count_; ++b) {
@@ -219,13 +221,9 @@ void TraceReader::read_dense_drafts() {
   places.reserve(request_count_);
   for (std::int64_t b = 0; b < static_cast<std::int64_t>(request_count_); ++b) {
     const auto row = drafts.tokens.subspan(static_cast<std::size_t>(b * width), static_cast<std::size_t>(width));
-    const auto end = std::find(row.begin(), row.end(), kPaddingToken);
-    if (const auto late = std::find_if(end, row.end(), [](Token id) { return id != kPaddingToken; }); late != row.end())
-      throw input_error(drafts.tensor.where,
-                        "request " + std::to_string(b) + " has -1 (padding) at " + std::to_string(end - row.begin()) +
-                            " and token " + std::to_string(*late) + " after it, at " +
-                            std::to_string(late - row.begin()) + "; expected padding only at the end");
-    const std::int64_t draft_len = end - row.begin();
+    // Padding ends a request's drafts; behind a placeholder others stand (step/placeholder.hpp).
+    const auto last = std::find_if(row.rbegin(), row.rend(), [](Token id) { return id != kPaddingToken; });
+    const std::int64_t draft_len = row.rend() - last;
     draft_count_ += static_cast<std::uint64_t>(draft_len);
     places.push_back({b * (width + 1), b * width, draft_len});
   }
@@ -318,6 +316,7 @@ void TraceReader::read_parameters() {
   for (VerifyRequest& request : trace_.requests) {
     request.parameters.filters.order = trace_.settings.filter_order;
     request.parameters.filters.ties = trace_.settings.ties;
+    request.parameters.penalty_window = trace_.settings.penalty_window;
     request.parameters.nan_policy = trace_.settings.nan_policy;
     request.draft_parameters.nan_policy = trace_.settings.nan_policy;
     if (trace_.settings.draft_processed) continue;

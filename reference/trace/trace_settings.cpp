@@ -17,6 +17,10 @@ using Names = std::vector<std::pair<std::string, Value>>;
 const Names<Sampler> kSamplers = {{"inverse", Sampler::inverse}, {"race", Sampler::race}};
 const Names<FilterOrder> kFilterOrders = {{"joint", FilterOrder::joint}, {"top_k_first", FilterOrder::top_k_first}};
 const Names<Ties> kTies = {{"exact_k", Ties::exact_k}, {"keep_all", Ties::keep_all}};
+const Names<PenaltyWindow> kPenaltyWindows = {{"whole_prompt", PenaltyWindow::whole_prompt},
+                                              {"alike", PenaltyWindow::alike},
+                                              {"output", PenaltyWindow::output},
+                                              {"joint", PenaltyWindow::joint}};
 const Names<NanPolicy> kNanPolicies = {{"error", NanPolicy::error}, {"as_minus_inf", NanPolicy::as_minus_inf}};
 const Names<bool> kFlags = {{"0", false}, {"1", true}};
 
@@ -60,6 +64,9 @@ const std::vector<TraceSettingInfo>& trace_settings() {
       {"sampler", first_of(kSamplers), "Draw by inverse mass, or by exponential race"},
       {"filter_order", first_of(kFilterOrders), "top-p sees the whole row, or what top-k left of it"},
       {"ties", first_of(kTies), "Drop or keep tokens as good as the last one kept"},
+      {"penalty_window", first_of(kPenaltyWindows),
+       "penalty_last_n is of the output beside the whole prompt, of both counted alike, of the output alone, or of "
+       "both"},
       {"convention", first_of(convention_names()), "Acceptance rule, ours or another engine's"},
       {"draft_processed", first_of(kFlags), "draft_logits are final (1), or go through temperature and filters (0)"},
       {"nan_policy", first_of(kNanPolicies), "A NaN logit is an error, or a masked token"},
@@ -77,6 +84,8 @@ void TraceSettings::set(std::string_view name, std::string_view value, const std
     filter_order = parse(kFilterOrders, value, where);
   } else if (name == "ties") {
     ties = parse(kTies, value, where);
+  } else if (name == "penalty_window") {
+    penalty_window = parse(kPenaltyWindows, value, where);
   } else if (name == "convention") {
     convention = parse(convention_names(), value, where);
   } else if (name == "draft_processed") {
@@ -95,6 +104,7 @@ std::map<std::string, std::string> texts_of(const TraceSettings& settings) {
           {"sampler", text_of(kSamplers, settings.sampler)},
           {"filter_order", text_of(kFilterOrders, settings.filter_order)},
           {"ties", text_of(kTies, settings.ties)},
+          {"penalty_window", text_of(kPenaltyWindows, settings.penalty_window)},
           {"convention", text_of(convention_names(), settings.convention)},
           {"draft_processed", text_of(kFlags, settings.draft_processed)},
           {"nan_policy", text_of(kNanPolicies, settings.nan_policy)},

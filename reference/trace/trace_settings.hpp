@@ -17,6 +17,7 @@ struct TraceSettings {
   Sampler sampler = Sampler::inverse;
   FilterOrder filter_order = FilterOrder::joint;
   Ties ties = Ties::exact_k;
+  PenaltyWindow penalty_window = PenaltyWindow::whole_prompt;
   Convention convention = Convention::draftproof;
   bool draft_processed =
       true;  // draft_logits are final: their softmax is the distribution that the drafts were drawn from

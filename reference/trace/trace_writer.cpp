@@ -280,6 +280,7 @@ void write_trace(const std::string& path, std::span<const VerifyRequest> request
   settings.convention = options.convention;
   settings.filter_order = requests.front().parameters.filters.order;
   settings.ties = requests.front().parameters.filters.ties;
+  settings.penalty_window = requests.front().parameters.penalty_window;
   settings.nan_policy = requests.front().parameters.nan_policy;
   trace.write(path, settings);
 }

@@ -24,6 +24,7 @@ from .readings import filter_order_of, readings_of, repeats, tokens_of_run
 from .request_cases import RequestCase, RequestEntry, request_cases
 from .reproducible import ROWS, in_another_process, probes, unreproduced
 from .request_heeded import heeded
+from .row_forms import half_rows, nan_rows
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
@@ -48,8 +49,8 @@ SUSPECT_NEXT, SUSPECT_LATER, SUSPECT_SECONDS = 4, 6, 4.0
 SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
 SWEEP_TIMES = 6.0
-#: Parts of the level that the first sweep, later ones and whole requests have; the finer cases have the rest.
-FIRST_SHARE, LATER_SHARE, REQUEST_SHARE = 0.5, 0.25, 0.1
+#: Parts of the level that the first sweep, later ones, whole requests and rows of other forms have; the finer cases have the rest.
+FIRST_SHARE, LATER_SHARE, REQUEST_SHARE, FORM_SHARE = 0.5, 0.25, 0.1, 0.02
 #: The share of the time that is left behind the first sweep which whole requests have.
 REQUEST_TIME = 0.6
 
@@ -284,6 +285,18 @@ class Auditor:
             drawn.append(run.outputs[0] if self.kind == "verify" else run.samples[0])
         return not np.array_equal(drawn[0], drawn[1])
 
+    def _forms(self) -> None:
+        """Rows of 16 bits and of NaN, where the callable takes them."""
+        if self.kind not in ("sample", "verify") or self.driver.distribution is not None or self.driver.shards is not None or self.ranges:
+            return
+        for form in (half_rows(self._called, FORM_SHARE * self.alpha / 2), nan_rows(self._called, FORM_SHARE * self.alpha / 2)):
+            self.found.n += form.n
+            self.found.readings += [form.reading] if form.reading else []
+            if form.n:
+                self.found.results.append(CaseResult(form.name, "biased" if form.fault else "consistent", form.n, None, form.fault))
+            if form.fault:
+                self.found.failures.append(Failure("row_form", None, f"{form.name}: {form.fault}", "", form.n, None))
+
     def _requests(self) -> None:
         """Whole requests, of what a callable that was found sound so far reads."""
         if self.kind == "constrained" or self.driver.distribution is not None or self.driver.shards is not None:
@@ -392,6 +405,7 @@ class Auditor:
         if sweeps and not self.found.failures and not self.interrupted:
             self.found.readings = self.readings()
             if asks_requests:
+                self._forms()
                 self._requests()
             if len(self.driver.stages) < len(STAGES):
                 self.found.readings.append(f"log-probabilities {' or '.join(sorted(self.driver.stages))}")
@@ -597,7 +611,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         cu_num_draft_tokens [B], inclusive sums, params, seeds) -> output tokens [B, K + 1], padded with -1, K the
         longest draft of the batch. Where it has an argument `uniforms`, it gets [B, K + 1] numbers of [0, 1) in one case, of
         each draft and of the token after them, many of them endpoints.
-    Tokens may come with their log-probabilities, as a pair (tokens, logprobs) of one shape: natural, of any one stage of the pipeline.
+    Tokens may come with their log-probabilities, as a pair (tokens, logprobs) of one shape: natural, of any one stage of the pipeline;
+        or as a dict: tokens, logprobs, finish_reasons (B of None, 'stop', 'length') and num_tokens [B], of the step or the request.
         params has more where the callable asks by name (python/README.md): penalties with histories, windows, bias, bad words,
         min_tokens with stop_ids, masks, guidance; they are varied in cases of whole requests.
     kind 'constrained': as 'verify', with a last argument `matchers`: of each request a Matcher in the state behind what it has
@@ -661,7 +676,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     clock.each = lambda seconds: signs(lambda: auditor.status(seconds))
     chosen = auditor.cases(chosen)
     sweeps = [] if cases is not None else auditor.sweeps()
-    rest = 1.0 - (FIRST_SHARE + REQUEST_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
+    rest = 1.0 - (FIRST_SHARE + REQUEST_SHARE + FORM_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1 else 0.0)
     share = rest * alpha / max(1, len(chosen))
     broken = auditor.unreproduced() if reproducible else ""
     found = Found(notes=auditor.notes)

@@ -104,6 +104,7 @@ class Driver:
         self.wanted: set[str] = set()  # names of NEUTRAL that it asked for, which it gets in every call from then on
         self.indexed: set[str] = set()  # those without which it raises
         self.stages = set(STAGES)  # of which its log-probabilities can be, by all cases
+        self.gives_ends = False  # did a call give finish_reasons?
         self.reading: dict[str, str] = {}  # of request_rows.READINGS, what it was found to have
         try:
             names: Mapping[str, Any] = inspect.signature(sampler).parameters
@@ -166,7 +167,9 @@ class Driver:
         if output.getvalue():
             first = output.getvalue().splitlines()[0][:80]
             raise CallFailure("prints", f"a call printed to standard output: {first!r}")
-        return outcome["value"]
+        value = outcome["value"]
+        self.gives_ends = self.gives_ends or (isinstance(value, dict) and "finish_reasons" in value)
+        return value
 
     def _in_parts(self, given: list[Any]) -> list[Any]:
         """The arguments with the logits [B, V] in parts, V if there are fewer tokens than parts."""
@@ -254,7 +257,12 @@ def tokens_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
 
 
 def drawn_of(value: Any, shape: tuple[int, ...], what: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Token ids, and their log-probabilities where a call gave a pair of both: int64 and float64."""
+    """Token ids, and their log-probabilities where a call gave a pair of both: int64 and float64. A dict has them as `tokens` and
+    `logprobs`."""
+    if isinstance(value, dict):
+        if "tokens" not in value:
+            raise CallFailure("wrong_shape", f"a call gave a dict of {', '.join(map(str, value)) or 'nothing'}; expected tokens among them")
+        value = value["tokens"] if value.get("logprobs") is None else (value["tokens"], value["logprobs"])
     if not (isinstance(value, tuple) and len(value) == 2 and _array(value[1], what).dtype.kind == "f"):
         return tokens_of(value, shape, what), None
     return tokens_of(value[0], shape, what), numbers_of(value[1], shape, f"log-probabilities of {what}").astype(np.float64)

@@ -22,7 +22,9 @@ def heeded(driver: Driver, kind: str, seed: int, clock: Callable[[], float], end
         is_asked, partners = set(factor.needs) <= driver.wanted, factor.partners(factors)
         if (not factor.is_alone and not partners) or (name == "bitmask" and "allowed" in factors):
             continue
-        if is_asked or (clock() < end and name not in driver.wanted and _changes(driver, kind, (*partners, name), seed)):
+        if factor.is_end:
+            factors += [name] if is_asked and driver.gives_ends else []
+        elif is_asked or (clock() < end and name not in driver.wanted and _changes(driver, kind, (*partners, name), seed)):
             factors.append(name)
     varied = {need for name in factors for need in FACTORS[name].needs}
     others = [name for name in NEUTRAL if name not in varied and not (name == "bitmask" and "allowed" in varied)]
@@ -33,13 +35,14 @@ def heeded(driver: Driver, kind: str, seed: int, clock: Callable[[], float], end
             missing = [f"{' and '.join(need for need in factor.needs if need not in driver.wanted)} as well" for factor in FACTORS.values()
                        if name in factor.needs and not set(factor.needs) <= driver.wanted]
             beside = [" or ".join(FACTORS[name].beside)] if name in FACTORS and FACTORS[name].beside else []
-            notes.append(f"the callable reads {name}, and it was left off: that needs {' or '.join(missing or beside)}")
+            ends = ["finish_reasons beside the tokens"] if name in FACTORS and FACTORS[name].is_end else []
+            notes.append(f"the callable reads {name}, and it was left off: that needs {' or '.join([*missing, *beside, *ends])}")
     return tuple(factors), notes
 
 
 def _changes(driver: Driver, kind: str, factors: tuple[str, ...], seed: int) -> bool:
     """Does what came differ from what it is without the last factor?"""
-    run = RequestRun(driver, RequestCase("heeded", kind, factors, lens=(1,) if kind == "verify" else (0,), batch=DRAWS // 4), seed)
+    run = RequestRun(driver, RequestCase("heeded", kind, factors, lens=(1,) if kind == "verify" else (0,), batch=DRAWS // 8), seed)
     try:
         run.draw(DRAWS)
     except (CallFailure, Error):

@@ -23,6 +23,8 @@ NEUTRAL: dict[str, Callable[[int, int, int], Any]] = {
     "output_tokens": lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)],
     "stop_ids": lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)],
     "bad_words": lambda size, rows, vocab_size: [[] for _ in range(size)],
+    "stop_words": lambda size, rows, vocab_size: [[] for _ in range(size)],
+    "max_tokens": lambda size, rows, vocab_size: np.full(size, WHOLE, np.int32),
     "logit_bias": lambda size, rows, vocab_size: [{} for _ in range(size)],
     "allowed_ids": lambda size, rows, vocab_size: [None] * size,
     "allowed": lambda size, rows, vocab_size: np.ones((rows, vocab_size), bool),
@@ -40,11 +42,13 @@ Drawn = Callable[[np.random.Generator, int], Any]
 @dataclasses.dataclass(frozen=True)
 class Factor:
     """needs: names that a callable must read to heed it; draws: what a request has, by name, beside histories and what is OF_ROWS;
-    beside: factors without all of which it changes nothing."""
+    beside: factors without all of which it changes nothing; is_end: it says where a request ends, and changes no distribution, so that
+    only a callable which says where requests end is asked for it."""
 
     needs: tuple[str, ...]
     draws: dict[str, Drawn] = dataclasses.field(default_factory=dict)
     beside: tuple[str, ...] = ()
+    is_end: bool = False
 
     @property
     def is_alone(self) -> bool:
@@ -74,6 +78,11 @@ def _bad_words(rng: np.random.Generator, vocab_size: int) -> list[list[int]]:
     return words + [[int(first), int(last)] for first in ids[2:min(26, vocab_size // 2)] for last in rng.choice(vocab_size, 3, replace=False)]
 
 
+def _stop_words(rng: np.random.Generator, vocab_size: int) -> list[list[int]]:
+    """Words of two tokens, which most tokens begin."""
+    return [[int(first), int(last)] for first in rng.permutation(vocab_size)[:64] for last in rng.choice(vocab_size, min(vocab_size, 3), replace=False)]
+
+
 def _guidance(rng: np.random.Generator, vocab_size: int) -> float:
     return float(rng.choice((0.5, 1.5, 3.0)))
 
@@ -90,6 +99,9 @@ FACTORS: dict[str, Factor] = {
     "bitmask": Factor(("bitmask",)),
     "allowed_ids": Factor(("allowed_ids",), {"allowed_ids": _ids(12, 30)}),
     "guidance_scale": Factor(("guidance_scale", "uncond_logits"), {"guidance_scale": _guidance}),
+    "stop_ids": Factor(("stop_ids",), {"stop_ids": _ids(2, 6)}, is_end=True),
+    "stop_words": Factor(("stop_words", "output_tokens"), {"stop_words": _stop_words}, is_end=True),
+    "max_tokens": Factor(("max_tokens", "output_tokens"), {"max_tokens": lambda rng, _: int(rng.integers(1, 9))}, is_end=True),
     "prompt_tokens": Factor(("prompt_tokens",), beside=(*PENALTIES, "bad_words")),
     "penalty_last_n": Factor(("penalty_last_n",), {"penalty_last_n": lambda rng, _: int(rng.choice((1, 2, 3, 4)))}, PENALTIES),
 }
@@ -133,5 +145,5 @@ def columns(names: tuple[str, ...], requests: list[Request], rows: int, vocab_si
                 out[name][b] = np.asarray(request.prompt if name == "prompt_tokens" else request.output, np.int32)
             elif name in request.params:
                 value = request.params[name]
-                out[name][b] = dict(value) if isinstance(value, dict) else [list(word) for word in value] if name == "bad_words" else value
+                out[name][b] = dict(value) if isinstance(value, dict) else [list(word) for word in value] if name in ("bad_words", "stop_words") else value
     return out

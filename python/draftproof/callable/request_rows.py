@@ -129,7 +129,8 @@ def roles(row: Row, drafted: int) -> dict[str, np.ndarray]:
     out = {"of the prompt alone": np.isin(ids, row.prompt) & (counts == 0), "of the output": counts > 0, "several times in the output": counts > 1,
            "drafted in this step": np.isin(ids, row.output[len(row.output) - drafted:]) if drafted else np.zeros(len(ids), bool),
            "banned": banned(row, {}, len(ids)), "biased": np.isin(ids, list(row.params.get("logit_bias", {}))),
-           "that end a request": np.isin(ids, row.params.get("stop_ids", []))}
+           "that end a request": np.isin(ids, [*row.params.get("stop_ids", []), *(
+               word[-1] for word in row.params.get("stop_words", []) if row.output[len(row.output) - len(word) + 1:] == word[:-1])])}
     if 0 < n <= len(row.output):
         inside, edge = row.output[-n:], row.output[-n - 1:-n]
         out["just outside the window"] = np.isin(ids, edge) & ~np.isin(ids, inside)

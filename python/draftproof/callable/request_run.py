@@ -11,6 +11,7 @@ from .. import _audit, _sampling
 from . import evidence, logprobs
 from .drive import Driver, Params, drawn_of, numbers_of
 from .request_cases import RequestCase
+from .request_ends import EndsSeen, ends_of
 from .request_params import FACTORS, PENALTIES, Request, columns, new_request
 from .request_rows import Reading, Row, banned, readings_of_factors, roles, shaped, unshaped
 from .sample_cases import DTYPES, OFF, params_of
@@ -46,6 +47,7 @@ class RequestRun:
         self.names = tuple(dict.fromkeys(name for factor in case.factors for name in FACTORS[factor].needs))
         self._rng = np.random.default_rng([seed, 8])
         self._count = 0
+        self.ends = EndsSeen()
         self._requests = [self._new(b, int(self._rng.integers(1, case.calls + 1))) for b in range(case.batch)]
 
     @property
@@ -112,13 +114,13 @@ class RequestRun:
         elif case.kind == "sample":
             value = self.driver(logits, params, seeds, **keywords)
             out, given = drawn_of(value, (case.batch,), "tokens [B]")
-            self._drawn(steps, out[:, None], None if given is None else given[:, None])
+            self._drawn(steps, value, out[:, None], None if given is None else given[:, None])
         else:
             lens = np.array([len(step.drafts) for step in steps], np.int64)
             drafts = np.array([token for step in steps for token in step.drafts], np.int32)
             probs = None if case.one_hot else np.concatenate([step.q for step in steps])
             value = self.driver(drafts, probs, logits, np.cumsum(lens), params, seeds, **keywords)
-            self._drawn(steps, *drawn_of(value, (case.batch, int(lens.max(initial=0)) + 1), "output tokens [B, K + 1]"))
+            self._drawn(steps, value, *drawn_of(value, (case.batch, int(lens.max(initial=0)) + 1), "output tokens [B, K + 1]"))
         self.calls += 1
 
     def _filters(self, steps: list[Step]) -> dict[str, np.ndarray]:
@@ -139,10 +141,16 @@ class RequestRun:
             out["uncond_logits"] = np.stack([np.zeros(size, np.float32) if row.uncond is None else row.uncond for row in rows])
         return out
 
-    def _drawn(self, steps: list[Step], out: np.ndarray, given: np.ndarray | None) -> None:
+    def _drawn(self, steps: list[Step], value: Any, out: np.ndarray, given: np.ndarray | None) -> None:
+        ends = ends_of(value, len(steps)) if isinstance(value, dict) else None
         for b, (step, tokens) in enumerate(zip(steps, out)):
             step.out, step.logprobs = tokens, None if given is None else given[b]
-            self._go_on(b, [int(token) for token in tokens[:int(np.cumprod(tokens != -1).sum())] if 0 <= token < self.case.vocab_size])
+            emitted = [int(token) for token in tokens[:int(np.cumprod(tokens != -1).sum())] if 0 <= token < self.case.vocab_size]
+            is_end = False
+            if ends is not None:
+                request, count = self._requests[b], None if ends.counts is None else int(ends.counts[b])
+                is_end = self.ends.see(f"request {b} of call {self.calls}", request.params, request.output, emitted, ends.reasons[b], count)
+            self._go_on(b, emitted, is_end)
         self.steps += steps
 
     def _filtered(self, steps: list[Step], left: np.ndarray) -> None:
@@ -152,10 +160,10 @@ class RequestRun:
             self._go_on(b, [int(self._rng.choice(len(p), p=p / p.sum()))])
         self.steps += steps
 
-    def _go_on(self, b: int, tokens: list[int]) -> None:
+    def _go_on(self, b: int, tokens: list[int], is_end: bool = False) -> None:
         request = self._requests[b]
         request.output, request.calls = [*request.output, *tokens], request.calls + 1
-        if request.calls >= request.length:
+        if is_end or request.calls >= request.length:
             self._requests[b] = self._new(b, int(self._rng.integers(1, self.case.calls + 1)))
 
     def draw(self, n: int) -> None:
@@ -210,6 +218,8 @@ class RequestRun:
         run.outputs, run.drafts = [out], [np.array([token for step in steps for token in step.drafts], np.int64)]
         found = judge_steps(run, alpha, self._bets)
         if not found.biased:
+            if self.ends.wrong:
+                return Judgement(True, "ends", self.ends.sentence, self.n, len(self.ends.wrong) / self.ends.steps, None)
             return self._wrong_logprobs(target, filters, out) or dataclasses.replace(found, sentence=f"{self.n} steps, no impossible token")
         return dataclasses.replace(found, sentence=found.sentence + self._facts(run.wrong, out), group=0)
 

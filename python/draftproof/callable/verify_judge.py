@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _audit
+from . import logprobs
 from .drive import Driver, Params, drawn_of
 from .sample_cases import SampleCase
 from .sample_judge import Judgement
@@ -24,6 +25,7 @@ class VerifyRun:
         self.outputs: list[np.ndarray] = []
         self.drafts: list[np.ndarray] = []
         self.seeds: list[np.ndarray] = []
+        self.logprobs: list[np.ndarray] = []  # where the callable gives them
         self._seeds = SampleCase("", case.target[0], "", {}, batch=case.batch, seeds=case.seeds)
 
     @property
@@ -65,10 +67,24 @@ class VerifyRun:
         target = np.ascontiguousarray(self._gather(case.target, drafts, lens, 1))
         keywords = {"uniforms": self._endpoints(rng, longest)} if case.endpoints else {}
         value = self.driver(tokens, probs, target, np.cumsum(lens).astype(np.int64), params, seeds, **keywords)
-        self.outputs.append(drawn_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]")[0])
+        out, given = drawn_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]")
+        self.outputs.append(out)
+        self.logprobs += [] if given is None else [given]
         self.drafts.append(drafts)
         self.seeds.append(seeds)
         self.calls += 1
+
+    def _wrong_logprobs(self) -> Judgement | None:
+        """Of every emitted token, under the row behind the tokens before it."""
+        if len(self.logprobs) != self.calls:
+            return None
+        case, out, given = self.case, np.concatenate(self.outputs), np.concatenate(self.logprobs)
+        begins = np.cumsum([0, *(len(table) for table in case.target)])
+        rows = np.stack([begins[min(depth, case.order)] + case.row_index(np.maximum(out[:, :depth], 0)) for depth in range(out.shape[1])], axis=1)
+        at = np.nonzero(np.cumprod(out != -1, axis=1))
+        table = np.concatenate(case.target)
+        params = {name: np.repeat(value, len(table)) for name, value in case.params.items()}
+        return logprobs.judged(self.driver, table, table, params, rows[at], out[at], given[at])
 
     def _endpoints(self, rng: np.random.Generator, longest: int) -> np.ndarray:
         """[B, K + 1] of [0, 1), a third of them the first and a third the last number there."""
@@ -112,5 +128,5 @@ class VerifyRun:
         detectable = max(audit.detectable_tv, audit.string_detectable_tv) if audit.string_tokens > 1 else audit.detectable_tv
         worst = audit.worst()
         if audit.verdict != "biased" or worst is None:
-            return Judgement(False, "", audit.sentence, self.n, None, detectable)
+            return self._wrong_logprobs() or Judgement(False, "", audit.sentence, self.n, None, detectable)
         return Judgement(True, worst.name, audit.sentence, self.n, worst.estimated_tv, detectable)

@@ -196,9 +196,6 @@ const std::vector<Lie> kRaggedLies{
 };
 
 const std::vector<Lie> kDenseLies{
-    {"padding in the middle",
-     set("draft_tokens", Shape{2, 2}, I32{3, 1, -1, 2}),
-     {"'draft_tokens'", "request 1", "-1 (padding) at 0", "token 2 after it, at 1", "only at the end"}},
     {"another negative id",
      set("draft_tokens", Shape{2, 2}, I32{3, 1, 2, -2}),
      {"'draft_tokens'", "entry 3 is -2", "-1 (padding)"}},

@@ -140,6 +140,31 @@ TEST_CASE("each tensor of a trace changes the result when it is left out") {
   }
 }
 
+TEST_CASE("a placeholder within drafts ends them: its row is the bonus row, in both layouts") {
+  const TemporaryFolder folder;
+  RandomBatch batch = make_batch(40, 30, 7);
+  HandMadeRequests by_hand(batch);
+  std::size_t first = 0;
+  std::size_t ended = 0;
+  for (std::size_t b = 0; b < batch.requests(); ++b) {
+    if (batch.draft_len[b] > 1) {  // the draft behind the placeholder is not looked at
+      batch.drafts[first + static_cast<std::size_t>(batch.draft_len[b]) - 2] = kPaddingToken;
+      VerifyRequest& request = by_hand.requests[b];
+      const std::int64_t left = batch.draft_len[b] - 2;
+      request.draft = DraftTree::chain(std::span(request.draft.tokens).first(static_cast<std::size_t>(left)));
+      request.target.rows = request.unconditional->rows = left + 1;
+      request.proposal.rows = left;
+      ++ended;
+    }
+    first += static_cast<std::size_t>(batch.draft_len[b]);
+  }
+  REQUIRE(ended > 10);
+  const Trace trace = Trace::open(ragged_trace(batch).write(folder.file("t")));
+  const std::vector<Emission> expected = verify_batch(by_hand.requests, trace.verify_options(), 1);
+  CHECK(same_emission(verify(trace), expected));
+  CHECK(same_emission(verify(Trace::open(dense_trace(batch).write(folder.file("d")))), expected));
+}
+
 TEST_CASE("ragged and dense layouts of the same step give the same emissions") {
   const TemporaryFolder folder;
   const RandomBatch batch = make_batch(40, 33, 3);

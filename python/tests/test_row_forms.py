@@ -1,0 +1,72 @@
+"""Rows of 16 bits and rows beside a NaN: sound samplers pass under every reading, planted faults are found."""
+
+import numpy as np
+import pytest
+
+import draftproof
+from draftproof.callable import audit_callable, sample_sweep
+from draftproof.callable.row_forms import half_rows, nan_rows
+
+LEVEL = 1e-7
+
+
+def masked(logits, params, seeds):
+    return draftproof.sample(logits, params, seeds, nan_policy="as_minus_inf")
+
+
+def upcast(logits, params, seeds):
+    return draftproof.sample(np.nan_to_num(logits.astype(np.float32), nan=-np.inf), params, seeds)
+
+
+def rounded(logits, params, seeds):
+    """Rows of 16 bits are rounded to halves."""
+    if logits.dtype == np.float16:
+        logits = (np.round(logits.astype(np.float32) * 2.0) / 2.0).astype(np.float32)
+    return draftproof.sample(logits, params, seeds)
+
+
+def token_0(logits, params, seeds):
+    """Token 0 of a row with a NaN."""
+    tokens = masked(logits, params, seeds)
+    return np.where(np.isnan(logits.astype(np.float32)).any(axis=1), 0, tokens)
+
+
+def spreads(logits, params, seeds):
+    """A NaN anywhere makes the whole batch greedy."""
+    bad = np.isnan(logits.astype(np.float32)).any()
+    return masked(logits, {**params, "temperature": np.where(bad, 0.0, params["temperature"]).astype(np.float32)}, seeds)
+
+
+def beyond(logits, params, seeds):
+    tokens = masked(logits, params, seeds)
+    return np.where(np.isnan(logits.astype(np.float32)).any(axis=1), logits.shape[1], tokens)
+
+
+def test_rows_of_16_bits_are_drawn_as_what_they_hold():
+    for sound in (masked, upcast):
+        form = half_rows(sound, LEVEL)
+        assert not form.fault and form.n == 2048, form
+    assert "draws" in half_rows(rounded, LEVEL).fault
+    assert half_rows(lambda *given: None, LEVEL).reading == "rows of 16 bits are not taken"
+
+
+@pytest.mark.parametrize("sampler, reading", [(masked, "it counts as masked"), (token_0, "the row draws something else"),
+                                              (lambda *given: None, "the call raises")])
+def test_each_answer_to_a_nan_is_a_reading(sampler, reading):
+    form = nan_rows(sampler, LEVEL)
+    assert not form.fault and form.reading == f"a NaN logit: {reading}", form
+
+
+@pytest.mark.parametrize("sampler, words", [(spreads, "draws"), (beyond, "outside of the vocabulary of 33, first 33")])
+def test_a_nan_that_reaches_other_rows_or_leaves_the_vocabulary_is_found(sampler, words):
+    assert words in nan_rows(sampler, LEVEL).fault
+
+
+def test_an_audit_tells_readings_and_faults_of_forms(monkeypatch):
+    few = sample_sweep.sample_sweep(False)[:2]
+    monkeypatch.setattr(audit_callable, "sample_sweep", lambda with_min_p, profile: few)
+    monkeypatch.setattr(audit_callable, "request_cases", lambda *given, **more: [])
+    found = draftproof.audit_callable(draftproof.sample, profile="quick", time_budget=5.0, failures_max=1)
+    assert "a NaN logit: the call raises" in found.readings, found
+    found = draftproof.audit_callable(spreads, profile="quick", time_budget=5.0, failures_max=1)
+    assert found.verdict == "biased" and found.failures[0].name == "row_form" and "NaN" in found.sentence, found
