@@ -180,7 +180,7 @@ void add_acceptance(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AcceptanceArguments>();
   AcceptanceDecaySettings& s = arguments->settings;
   options.files("source", arguments->sources,
-                "What a server says of acceptance (log, Prometheus text, CSV, JSON), BEFORE..AFTER of two dumps of its "
+                "Acceptance of a server (log, Prometheus text, CSV, JSON), BEFORE..AFTER of two dumps of its "
                 "counters, the folder of a demo, "
                 "drafter:NAME for published rates of such a drafter, an acceptance model as constant:0.8 "
                 "(docs/predict.md); or a head, head:PATH or head@BITS:PATH, which is run (docs/heads.md)");
@@ -190,7 +190,7 @@ void add_acceptance(Options& options, ProgramContext& context) {
   options.integer("--batch", arguments->batch, {1, 1 << 20}, "Requests there");
   options.integer("--drafts-max", s.drafts_max, {1, kDecayDraftsMax}, "Longest draft");
   options.integer("--context", s.context, {1, 1 << 24}, "Tokens of context, of models whose rates depend on it");
-  options.text("--name", s.name, "Of several in a file: a model_name, or a drafter", "NAME");
+  options.text("--name", s.name, "Which of several in a file: a model_name, or a drafter", "NAME");
   options.choice("--rates", arguments->rates, {"as said", "conditional", "unconditional"},
                  "Whether the table's rates are conditional or unconditional");
   options.integer(
@@ -203,7 +203,7 @@ void add_acceptance(Options& options, ProgramContext& context) {
   options.integer("--per-work", heads.per_work, {0, 1'000'000}, "Prompts of each kind of work; 0: all");
   options.integer("--max-tokens", heads.max_tokens, {1, 1'000'000}, "Tokens of an output");
   options.number("--temperature", heads.temperature, kTemperatureRange, "0 is greedy");
-  options.seed(heads.seed, "Of the draws at temperatures above 0");
+  options.seed(heads.seed, "Seed of the draws at temperatures above 0");
   options.threads(heads.threads);
   options.integer("--show-prompt", heads.shown_prompt, {1, 1'000'000}, "The prompt whose drafts are shown, from 1");
   options.integer("--show-step", heads.shown_step, {1, 1'000'000}, "The step of it that is shown, from 1");

@@ -209,7 +209,7 @@ void add_audit(Options& options, ProgramContext& context) {
   options.file("--outputs", arguments->outputs_path,
                "Another safetensors file with output_tokens [B, K + 1] of a trace, and maybe more of a result");
   options.text("--verifier", arguments->verifier,
-               "What emitted the steps: one of " + verifier_names() +
+               "Verifier that emitted the steps: one of " + verifier_names() +
                    "; or any, a lossless one (fewer tests hold). Default: what the file's metadata say, else chain",
                "NAME");
   options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
@@ -233,7 +233,7 @@ void add_audit(Options& options, ProgramContext& context) {
   options.choice("--activations", arguments->drafts.activations, {"f32", "int8"}, "Arithmetic of target and head");
   options.number("--tolerance", arguments->drafts.tolerance, kToleranceRange,
                  "Margin in logits that another engine's rounding may make; twice that in logarithms of probabilities");
-  options.seed(audit.seed, "Of the numbers that spread discrete draws over an interval, and of the self-test");
+  options.seed(audit.seed, "Seed of the numbers that spread discrete draws over an interval, and of the self-test");
   options.threads(audit.threads);
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
                           "Audit N batteries of correct samplers instead of a file, and report how many are accused");
@@ -242,8 +242,8 @@ void add_audit(Options& options, ProgramContext& context) {
       "With --self-test, whose N has no use then: report what this profile of the Python module's audits finds of "
       "planted faults");
   options.choice("--kind", arguments->planted.kind, {"all", "sample", "filter", "verify", "constrained"},
-                 "Of planted faults: what has them");
-  options.texts("--fault", arguments->planted.faults, "Of planted faults: those with this name", "NAME");
+                 "Kind of callable whose planted faults are audited");
+  options.texts("--fault", arguments->planted.faults, "Planted faults with this name alone", "NAME");
   const auto audits_file = [arguments] { return !arguments->self_test; };
   options.used_only({"file", "--probs", "--outputs", "--alpha", "--tv-wanted", "--figure", "--drafter"},
                     "with --self-test", audits_file);

@@ -253,7 +253,7 @@ void add_bench(Options& options, ProgramContext& context) {
   options.integer("--repeat", arguments->repeat, {1, 100'000}, "Repeats of every measurement, at least");
   options.text("--filter", arguments->filter, "Only the measurements that have this in their name");
   options.choice("--device", arguments->device, {"cpu", "cuda"},
-                 "What is measured: the reference on the cpu, or the kernels on cuda");
+                 "Device: the reference on the cpu, or the kernels on cuda");
   options.text("--write-inputs", arguments->write_inputs,
                "With --device cuda: also write the tensors of the peer's case here", "FOLDER");
   options.flag("--quick", arguments->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");

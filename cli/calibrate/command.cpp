@@ -145,7 +145,7 @@ void add_calibrate(Options& options, ProgramContext& context) {
                "MODEL");
   options.integer("--threads", arguments->threads, kThreadRange, "With --this-machine: of the engine");
   options.choice("--start", arguments->start, {"prior", "shipped"},
-                 "What is known before: the priors, or the shipped constants");
+                 "Starting point: the priors, or the shipped constants");
   options.file("--out", arguments->out, "Write what was found: engines, for --engine FILE:NAME, or this machine");
   add_no_download(options, arguments->no_download);
   options.used_only({"--model", "--threads", "--no-download"}, "without --this-machine",

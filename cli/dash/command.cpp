@@ -110,7 +110,7 @@ void add_dash(Options& options, ProgramContext& context) {
                "FOLDER");
   options.text("--compare-pictures", arguments->compare,
                "Name the pictures there that look otherwise than their panels do now (exit code 1)", "FOLDER");
-  options.text("--size", arguments->size, "Of the window or picture, in pixels", "WIDTHxHEIGHT");
+  options.text("--size", arguments->size, "Size of the window or picture, in pixels", "WIDTHxHEIGHT");
   options.number("--scale", arguments->scale, {0.5, 4.0},
                  "Size of text and controls; a window's is the display's unless it is given");
   options.choice("--theme", arguments->theme, {"dark", "light"}, "Colours");

@@ -57,11 +57,13 @@ void add_demo_options(Options& command, DemoOptions& options) {
   add_sampling_options(command, options.temperature, options.top_p, options.top_k, options.min_p);
   add_further_samplers(command, options.samplers);
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
-                 "Of the drafter (default: like the target)");
-  command.number("--draft-top-p", options.draft_top_p, kNucleusRange, "Of the drafter (default: like the target)");
-  command.integer("--draft-top-k", options.draft_top_k, kTopKRange, "Of the drafter (default: like the target)");
+                 "Temperature of the drafter (default: like the target)");
+  command.number("--draft-top-p", options.draft_top_p, kNucleusRange,
+                 "Top-p of the drafter (default: like the target)");
+  command.integer("--draft-top-k", options.draft_top_k, kTopKRange, "Top-k of the drafter (default: like the target)");
   command.number("--cfg-scale", options.guidance_scale, kGuidanceRange, "Classifier-free guidance (1: off)");
-  command.free_text("--negative-prompt", options.negative_prompt, "What guidance leads away from (default: empty)");
+  command.free_text("--negative-prompt", options.negative_prompt,
+                    "Text that guidance leads away from (default: empty)");
   command.free_text("--prompt", options.prompt, "Text to continue; the continuations are shown where it is given");
   command.seed(options.seed, "Same seed, same bytes on any machine");
   command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");

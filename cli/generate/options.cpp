@@ -196,9 +196,9 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.integer("--penalty-last-n", request.samplers.penalty_last_n, {-1, 16'777'216},
                   "Tokens of the output that penalties look at, beside the whole prompt for repetition (-1: all)");
   command.number("--repetition-penalty", options.repetition_penalty, kAboveZero,
-                 "Of tokens of prompt and output (1: off)");
+                 "Penalty of tokens of prompt and output (1: off)");
   command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");
-  command.number("--presence-penalty", options.presence_penalty, kFinite, "Of tokens of the output (0: off)");
+  command.number("--presence-penalty", options.presence_penalty, kFinite, "Penalty of tokens of the output (0: off)");
   command.texts("--logit-bias", options.logit_bias, "Added to a token's logit; may be given again", "ID=VALUE");
   command.texts("--bad-words", options.bad_words, "Must not appear, as these tokens; may be given again", "TEXT");
   command.texts("--stop", request.stop, "Ends the output; may be given again", "TEXT");
@@ -209,9 +209,10 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                   "Log-probabilities of each token and of the N likeliest");
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
-  command.free_text("--negative-prompt", request.negative_prompt,
-                    "What guidance leads away from (default: an empty prompt; of a model without a start token the "
-                    "prompt's last one)");
+  command.free_text(
+      "--negative-prompt", request.negative_prompt,
+      "Text that guidance leads away from (default: an empty prompt; of a model without a start token the "
+      "prompt's last one)");
   command.text(
       "--drafter", options.drafter,
       "none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST, requantised:BITS, or auto: a head in the "
@@ -219,7 +220,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
       "grammar forces, grammar+NAME: that, and else NAME",
       "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
-                 "Of drafters with probabilities (default: like the target)");
+                 "Temperature of drafters with probabilities (default: like the target)");
   command.flag("--guided-drafts", options.guided_drafts,
                "Under guidance a head's drafts are guided too: its row behind the prompt, and behind the negative one");
   command.text("--verifier", options.verifier, "NAME:PARAMETER=VALUE,...; `draftproof verifiers` lists them", "NAME");

@@ -106,17 +106,17 @@ void add_lab(Options& options, ProgramContext& context) {
   options.numbers("--unconditional", settings.unconditional, {},
                   "Weights of the unconditional row of guidance (default: uniform)");
   options.flag("--logits", arguments->logits, "The rows are logits, not weights");
-  options.number("--temperature", settings.temperature, kTemperatureRange, "Of both rows");
-  options.integer("--top-k", settings.top_k, kTopKRange, "Of both rows (0: off)");
-  options.number("--top-p", settings.top_p, kNucleusRange, "Of both rows");
-  options.number("--min-p", settings.min_p, kShareRange, "Of both rows");
+  options.number("--temperature", settings.temperature, kTemperatureRange, "Temperature of both rows");
+  options.integer("--top-k", settings.top_k, kTopKRange, "Top-k of both rows (0: off)");
+  options.number("--top-p", settings.top_p, kNucleusRange, "Top-p of both rows");
+  options.number("--min-p", settings.min_p, kShareRange, "Min-p of both rows");
   options.number("--cfg-scale", settings.guidance_scale, kScaleRange, "Classifier-free guidance of both rows (1: off)");
   options.text("--verifier", arguments->verifier, "Name of a verifier, with parameters (default: chain)", "NAME");
   options.integer("-k,--num-speculative-tokens", arguments->draft_tokens, {1, kLabDraftTokensMax},
                   "Draft tokens K: of a chain, siblings, or the length of a path (default: 1)");
   options.text("--bug", settings.bug, "Id of a bug that shows on any p and q, instead of a verifier", "ID");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
-  options.seed(settings.seed, "Of the samples");
+  options.seed(settings.seed, "Seed of the samples");
   options.used_only({"--unconditional"}, "without --cfg-scale",
                     [arguments] { return arguments->settings.guidance_scale != 1.0; });
   add_artefacts(options, arguments->artefacts);

@@ -220,8 +220,8 @@ void add_model(Options& options, ProgramContext& context) {
       "--messages", arguments->messages,
       "Show the prompt, and its tokens, that the chat template makes of these: a JSON list of role and content");
   options.text("--chat-date", arguments->chat_date, "The day that chat templates write (default: today)", "YYYY-MM-DD");
-  options.text("--target", arguments->target, "Of a head: the target that it must fit", "MODEL");
-  options.file("--text", arguments->text, "Of a head with --target: the share of a text's tokens that it can draft");
+  options.text("--target", arguments->target, "Target that a head must fit", "MODEL");
+  options.file("--text", arguments->text, "Text: which share of its tokens can the head draft? With --target");
   add_no_download(options, arguments->no_download);
   options.json(arguments->json);
   options.examples({"smollm2", "model.gguf --encode 'Hello world'", "model.gguf --messages chat.json",

@@ -55,13 +55,12 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.flag("--expert-parallel", a.expert_parallel, "Experts lie over the GPUs of all groups, each one once");
   options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\" (default: the model's)");
   options.text("--draft-precision", a.draft_precision, "The drafter's (default: its own, of a head 16 bits)");
-  options.file(
-      "--metrics", a.metrics,
-      "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
-      "CSV of rates, recorded "
-      "acceptances, the JSON of demo or generate");
+  options.file("--metrics", a.metrics,
+               "Acceptance of the server: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
+               "CSV of rates, recorded "
+               "acceptances, the JSON of demo or generate");
   options.text("--metrics-name", a.metrics_name,
-               "Of several in that file: a model_name, a drafter, or a curve (MODEL/MODE)", "NAME");
+               "Which of several in that file: a model_name, a drafter, or a curve (MODEL/MODE)", "NAME");
   options.integer("--metrics-drafts", a.metrics_drafts, {1, 64},
                   "Tokens of a draft there, if the file does not say it");
   options.choice("--metrics-rates", a.metrics_rates, {"as said", "conditional", "unconditional"},

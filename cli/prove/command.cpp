@@ -219,7 +219,7 @@ void add_prove(Options& options, ProgramContext& context) {
                   "Draft tokens K (of trees: depth, at most 2, or 3 with --long)");
   options.integer("--steps", proof.steps, {1, 4}, "Consecutive steps S");
   options.integer("--instances", proof.instances, {1, 100'000}, "Pairs of random models");
-  options.seed(proof.seed, "Of the models");
+  options.seed(proof.seed, "Seed of the models");
   options.threads(arguments->threads);
   options.flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
   options.file("--certificate", arguments->certificate,

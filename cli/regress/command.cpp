@@ -209,7 +209,7 @@ void add_regress(Options& options, ProgramContext& context) {
   options.file("--library", arguments->library.file,
                "Test the kernels of this shared library, which exports calls of gpu/draftproof_kernels.h");
   options.choice("--within", arguments->library.within, {"bits", "distribution", "replay"},
-                 "What is asked of the library; without it what its random numbers allow: bits (draftproof's own), "
+                 "Comparison with the library; default: what its random numbers allow: bits (draftproof's own), "
                  "distribution (its own), replay (given or recorded)");
   options.integer("--draws", arguments->library.draws, {100, 100'000'000},
                   "Draws of a case at most; large vocabularies have fewer");

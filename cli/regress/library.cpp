@@ -85,7 +85,7 @@ void print_coverage(const LibraryReport& report, const LibraryOptions& options) 
     std::cout << '\n';
   }
   if (!report.untested(options.without).empty())
-    std::cout << "What is NOT tested the library refused. If it does not take it, say so: --without, as top_k,min_p\n";
+    std::cout << "The library refused what is NOT tested. If it does not take it, say so: --without top_k,min_p\n";
 }
 
 void print_text(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,

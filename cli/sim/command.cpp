@@ -298,7 +298,7 @@ void add_sim(Options& options, ProgramContext& context) {
                 "Instead of the scenario's value, as workload.arrivals.rate=12; may be given several times",
                 "KEY=VALUE");
   options.choice("--time-unit", arguments->time_unit, {"s", "ms", "us", "ns"},
-                 "Of recorded arrivals, where their file does not say what it counts");
+                 "Unit of recorded arrivals, where their file does not name it");
   options.numbers(
       "--load", arguments->loads, {},
       "Besides, every policy at these loads, as 4,8,16: requests per second, or at a time with closed arrivals");

@@ -111,7 +111,7 @@ void add_soak(Options& options, ProgramContext& context) {
   options.integer("--vocab", soak.vocab_size, {1, kSoakVocabMax}, "Vocabulary size V");
   options.integer("-k,--num-speculative-tokens", soak.draft_len, {0, kSoakDraftMax}, "Draft tokens K");
   options.choice("--models", arguments->models, names_of_kinds(), "Kind of the random models");
-  options.seed(soak.seed, "Of the models and of the trials");
+  options.seed(soak.seed, "Seed of the models and of the trials");
   options.number("--alpha", soak.alpha, {1e-300, 0.5}, "Level of the verdict: false alarms of a correct verifier");
   options.threads(soak.threads);
   add_table(options, arguments->artefacts);

@@ -71,21 +71,21 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
     options.trees = parts_of("--trees", text, "trees as 3x2x1, or none, with a comma between two");
   });
   command.numbers("--temperatures", options.temperatures, kTemperatureRange, "0 is greedy");
-  command.text("--verifier", options.verifier, "Of chains; `draftproof verifiers` lists them", "NAME");
-  command.text("--tree-verifier", options.tree_verifier, "Of trees", "NAME");
+  command.text("--verifier", options.verifier, "Verifier of chains; `draftproof verifiers` lists them", "NAME");
+  command.text("--tree-verifier", options.tree_verifier, "Verifier of trees", "NAME");
   command.choice(
       "--policy", options.policy, {"likely", "fixed", "auto"},
       "likely: of looked-up drafts what is likely enough to be worth its rows; fixed: all up to K; auto, the "
       "default of generate: as likely, and none while plain steps are faster here");
   command.file("--cost", options.cost,
-               "What a step costs here, as `draftproof calibrate --this-machine --out` wrote it (default: as on a "
+               "Cost of a step here, as `draftproof calibrate --this-machine --out` wrote it (default: as on a "
                "processor with AVX-512 VNNI)");
   command.integer("--per-work", options.per_work, {1, 1'000'000}, "Prompts of each kind of work (default: all)");
   command.integer("--max-tokens", options.max_tokens, kTokens, "Tokens of an output (default: 64)");
   command.integer("--batch", options.batch, {1, 4096}, "Prompts that run at the same time");
   command.choice("--activations", options.activations, {"int8", "f32"}, "Arithmetic of the model");
   command.threads(options.threads);
-  command.seed(options.seed, "Of the draws at temperatures above 0");
+  command.seed(options.seed, "Seed of the draws at temperatures above 0");
   command.text("--out", options.out, "Folder of the table; rows that it holds already are not measured again",
                "FOLDER");
   command.flag("--quick", options.quick, "2 prompts of each work, 24 tokens, where nothing else is said");
@@ -94,7 +94,7 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.used_only({"--tree-verifier"}, "without --trees", [&options] {
     return std::ranges::any_of(options.trees, [](const std::string& tree) { return tree != kNoTree; });
   });
-  command.used_only({"--num-speculative-tokens", "--verifier"}, "where --trees has no none, which stands for chains",
+  command.used_only({"--num-speculative-tokens", "--verifier"}, "where --trees has no `none`, which means chains",
                     has_chains);
   command.used_only({"--activations"}, "with an n-gram model",
                     [&options] { return !options.model.starts_with("ngram:"); });

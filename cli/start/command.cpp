@@ -169,7 +169,7 @@ void run_start(const StartArguments& arguments, ProgramContext& context) {
 void add_start(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<StartArguments>();
   options.texts("answers", arguments->answers,
-                "What you have (none: on a terminal it is asked for, else listed), and answers to what is asked then",
+                "Your situation (none: asked for on a terminal, else listed), and answers to the questions that follow",
                 "ANSWER");
   options.json(arguments->json);
   options.examples({"", "log server.log H100", "plan Llama-3.1-8B H100 EAGLE-3", "kernel cuda my-kernels"});

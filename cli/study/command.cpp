@@ -257,7 +257,7 @@ void run(const StudyArguments& arguments, ProgramContext& context) {
 
 void add_study(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<StudyArguments>();
-  options.required_text("file", arguments->file, "What to run and to compare (docs/studies.md)", "STUDY.toml");
+  options.required_text("file", arguments->file, "Runs and comparisons (docs/studies.md)", "STUDY.toml");
   options.text("--out", arguments->out, "Folder of what is written; finished runs of it are not run again", "DIR");
   options.integer("--jobs", arguments->jobs, {1, 256}, "Runs side by side; one where times are measured");
   options.text("--part", arguments->part,

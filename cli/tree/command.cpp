@@ -115,17 +115,17 @@ void add_tree(Options& options, ProgramContext& context) {
                   "Levels of the tree, and of those it is compared with; chains have as many as nodes");
   options.integer("--top-k", s.top_k, {1, 16},
                   "Children of a node, but of opt_tree; also of the trees it is compared with");
-  options.text("--shape", s.shape, "Of a static tree, instead of --nodes: children by level, as 3x2x1", "SHAPE");
+  options.text("--shape", s.shape, "Shape of a static tree, instead of --nodes: children by level, as 3x2x1", "SHAPE");
   options.numbers("--rank-rates", s.rank_rates, {0.0, 1.0},
-                  "Of sequoia: how often the first, second, ... child is the accepted one; measured if not given");
+                  "Rates for sequoia: how often the first, second, ... child is accepted; measured if not given");
   options.text("--model", s.model, "Target: synthetic, or smollm2, a GGUF file, a folder, ngram:ORDER[:FILE]", "MODEL");
   options.integer("--vocab", s.vocab_size, {2, 256}, "Synthetic: tokens");
   options.number("--sharpness", s.sharpness, {0.0, 20.0}, "Synthetic: standard deviation of the logits");
   options.number("--quality", s.quality, {0.0, 1.0}, "Synthetic: correlation of the draft's logits with the target's");
-  options.text("--drafter", s.drafter, "Of a model: model:PATH, layer_skip:LIST, requantised:BITS, ngram:ORDER",
+  options.text("--drafter", s.drafter, "Drafter of a model: model:PATH, layer_skip:LIST, requantised:BITS, ngram:ORDER",
                "NAME");
-  options.text("--prompt", s.prompt, "Of a model: text to continue");
-  options.number("--temperature", s.temperature, kTemperatureRange, "Of a model: temperature of target and draft");
+  options.text("--prompt", s.prompt, "Text to continue, for a model");
+  options.number("--temperature", s.temperature, kTemperatureRange, "Temperature of target and draft, for a model");
   options.seed(s.seed, "Seed of the synthetic pair, of drafts that are drawn and of the verifier");
   options.integer("--samples", s.samples, {0, 1'000'000},
                   "Steps that an expectation over drawn drafts is estimated from; 0: none is");

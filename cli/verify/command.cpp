@@ -156,9 +156,10 @@ void add_verify(Options& options, ProgramContext& context) {
                    [arguments, name = setting.name](const std::string& value) { arguments->settings[name] = value; });
   }
   DraftedWith& drafted = arguments->drafted_with;
-  options.number("--drafted-temperature", drafted.temperature, kTemperatureRange,
-                 "What the drafter really used, where the trace's draft logits do not say; 0: argmax drafts. Reports "
-                 "the cost in acceptance, and whether the output distribution changes");
+  options.number(
+      "--drafted-temperature", drafted.temperature, kTemperatureRange,
+      "Temperature that the drafter used, where the trace's draft logits do not say; 0: argmax drafts. Reports "
+      "the cost in acceptance, and whether the output distribution changes");
   options.integer("--drafted-top-k", drafted.top_k, kTopKRange, "The same for top-k");
   options.number("--drafted-top-p", drafted.top_p, kNucleusRange, "The same for top-p");
   options.number("--drafted-min-p", drafted.min_p, kShareRange, "The same for min-p");

@@ -66,14 +66,14 @@ struct ProposalView {
 
 // A Chance whose coins fall as `accepts` says; it notes their rates, and what the last token is drawn from.
 template <class Accepts>
-class FollowingChance {
+class PrescribedCoins {
  public:
   struct Coin {
     std::uint32_t row;
     double rate;
   };
 
-  explicit FollowingChance(Accepts accepts) : accepts_(std::move(accepts)) {}
+  explicit PrescribedCoins(Accepts accepts) : accepts_(std::move(accepts)) {}
 
   bool accept(double p, double q, std::uint32_t row) {
     coins_.push_back({row, rate_of(p, q)});
@@ -103,7 +103,7 @@ Decision decision(std::int32_t depth, double rate, bool accepted) {
 OwnOutcome follow_block(NormalisedRows& rows, double factor, std::span<const std::int32_t> path) {
   const DraftTree& tree = rows.tree();
   const auto num_accepted = static_cast<std::uint32_t>(path.size());
-  FollowingChance chance([&](std::uint32_t row) { return row + 1 == num_accepted; });
+  PrescribedCoins chance([&](std::uint32_t row) { return row + 1 == num_accepted; });
   TargetView target{rows, factor};
   ProposalView proposal{rows};
   verify_block(std::span<const Token>(tree.tokens), target, proposal, chance);
@@ -127,7 +127,7 @@ OwnOutcome follow_traversal(NormalisedRows& rows, double factor, std::span<const
   const DraftTree& tree = rows.tree();
   const std::int32_t end = path.empty() ? kRootNode : path.back();
   const auto is_end = [&](std::uint32_t node) { return static_cast<std::int32_t>(node) == end; };
-  FollowingChance chance(is_end);
+  PrescribedCoins chance(is_end);
   verify_traversal(tree, TargetView{rows, factor}, ProposalView{rows}, chance);
   OwnOutcome outcome;
   outcome.last = std::move(chance.last());
@@ -151,7 +151,7 @@ OwnOutcome follow_siblings(NormalisedRows& rows, double factor, std::span<const 
     std::vector<Token> siblings;
     for (const std::int32_t child : nodes) siblings.push_back(tree.tokens[static_cast<std::size_t>(child)]);
     const std::uint32_t row = DraftTree::row_after(node);
-    FollowingChance chance([](std::uint32_t) { return false; });
+    PrescribedCoins chance([](std::uint32_t) { return false; });
     rule(target.row(row), proposal, siblings, nodes, row, chance);
     std::vector<double> by_coin(nodes.size(), 0.0);
     double all_failed = 1.0;

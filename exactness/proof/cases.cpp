@@ -13,7 +13,7 @@ const std::vector<ProofCase>& proof_cases() {
   constexpr ProofDepths kWhole{2, 2};    // every node of the tree is drawn
   constexpr ProofDepths kHalf{2, 3};     // of a vocabulary of twice the size
   // name, verifier, lossless, source, step, acceptance oracles, greatest depths, output distribution, draft tokens,
-  // told as drawn
+  // verifier receives the q drawn from
   static const std::vector<ProofCase> cases{
       {"greedy",
        Verifier::chain,

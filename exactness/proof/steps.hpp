@@ -87,15 +87,16 @@ ProofStep judged(const DraftTree& tree, const Verify& verify) {
 }
 
 // Chains: `verify(draft, target rows, proposal rows, chance)` over a chain that is drawn from drawn(models, prefix),
-// while the verifier is told told(models, prefix): distributions after a path of drafts.
-template <class Drawn, class Told, class Verify>
-auto chain_step(Drawn drawn, Told told, Verify verify) {
-  return [drawn, told, verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-    const DraftTree tree = draw_chain(drawn(models, prefix), draft_len, chance);
-    auto target = rows_of(tree, target_distribution(models, prefix));
-    auto proposal = rows_of(tree, told(models, prefix));
-    return judged(tree, [&] { return verify(std::span<const Token>(tree.tokens), target, proposal, chance); });
-  };
+// while the verifier receives received(models, prefix): distributions after a path of drafts.
+template <class Drawn, class Received, class Verify>
+auto chain_step(Drawn drawn, Received received, Verify verify) {
+  return
+      [drawn, received, verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
+        const DraftTree tree = draw_chain(drawn(models, prefix), draft_len, chance);
+        auto target = rows_of(tree, target_distribution(models, prefix));
+        auto proposal = rows_of(tree, received(models, prefix));
+        return judged(tree, [&] { return verify(std::span<const Token>(tree.tokens), target, proposal, chance); });
+      };
 }
 // The same from the draft model.
 template <class Verify>

@@ -88,7 +88,7 @@ void compute_proofs(ExactnessSnapshot snapshot, Job& job, const PublishExactness
     job.check();
     snapshot.claims.push_back(
         check(claim, options.vocab_size, std::min(options.instances, kClaimInstancesMax), options.seed));
-    job.report(static_cast<double>(++done) / static_cast<double>(total), "checking what verifiers owe to one another");
+    job.report(static_cast<double>(++done) / static_cast<double>(total), "checking relations between verifiers");
   }
   snapshot.complete = true;
   publish_drawn(snapshot, publish);

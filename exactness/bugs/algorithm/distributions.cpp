@@ -53,7 +53,7 @@ ExactMasses bfloat16_distribution(const ExactMasses& masses) {
   return normalised(std::move(out));
 }
 
-// E: a step whose drafts come from `drafted` while the verifier is told q, and one that drafts from q.
+// E: a step whose drafts come from `drafted` while the verifier receives q, and one that drafts from q.
 Hunt other_drafts_hunt(DistributionOf drafted) {
   return {Detector::enumeration, [drafted = std::move(drafted)](bool faulty) {
             return find_wrong_distribution(
