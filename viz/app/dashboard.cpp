@@ -229,7 +229,7 @@ void Dashboard::draw_menu() {
   }
   if (!options_.about.empty()) {
     if (ImGui::MenuItem("About")) message_ = options_.about;
-    controls_.describe("about", "What is here, and what is not.");
+    controls_.describe("about", "Contents of this page, and what is left out.");
   }
   if (folded) ImGui::EndMenu();
   ImGui::EndMainMenuBar();

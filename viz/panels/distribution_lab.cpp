@@ -218,7 +218,7 @@ void DistributionLabPanel::draw_controls(Controls& controls, DistributionLabSett
   controls.remember("unconditional", settings.unconditional);
   controls.remember("seed", settings.seed);
   controls.choice("drag", dragged_, kDragged,
-                  "What the bars of the first plot show: softmax(l), which is renormalised, or the logits l.");
+                  "Bars of the first plot: softmax(l), which is renormalised, or the logits l.");
   controls.slider("temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");
   controls.slider("top-k", settings.top_k, 0, static_cast<std::int64_t>(settings.target.size()),
                   "k: the k most probable tokens stay; 0 is off.");

@@ -110,7 +110,7 @@ void SpeculatePanel::draw_settings(Controls& controls, SpeculateSettings& settin
   controls.slider("max tokens", settings.max_tokens, 8, 512, "Tokens of each output at most; restarts the request.");
   std::string prompt = with_escapes(settings.prompt);
   if (controls.text("prompt", prompt,
-                    "What both lanes continue or answer, with \\n for a line end; Enter restarts the "
+                    "Text that both lanes continue or answer, with \\n for a line end; Enter restarts the "
                     "request."))
     settings.prompt = without_escapes(prompt);
   next_control(5);
@@ -145,7 +145,7 @@ void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& s
   }
   next_control(15);
   auto seed = static_cast<std::int64_t>(settings.seed);
-  if (controls.slider("seed", seed, 0, 99, "Of the first output; the same seed gives the same tokens anywhere."))
+  if (controls.slider("seed", seed, 0, 99, "Seed of the first output; the same seed gives the same tokens anywhere."))
     settings.seed = static_cast<std::uint64_t>(seed);
   next_control(12);
   controls.toggle("ignore end", settings.ignore_eos, "Goes on behind the token that ends a turn.");
@@ -155,8 +155,8 @@ void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& s
                 "As --verifier takes it, with parameters, as greedy_multipath:paths=3.");
   controls.text("tree by name", settings.tree, "As --tree takes it, as 4x2x1; empty is a chain of K.");
   controls.text("grammar", settings.grammar,
-                "What the output follows: regex:TEXT, choice:A,B, json_schema:FILE or gbnf:FILE; empty: nothing.");
-  controls.text("negative prompt", settings.negative_prompt, "What guidance leads away from, where s is not 1.");
+                "Grammar of the output: regex:TEXT, choice:A,B, json_schema:FILE or gbnf:FILE; empty: nothing.");
+  controls.text("negative prompt", settings.negative_prompt, "Text that guidance leads away from, where s is not 1.");
   controls.text("model by name", settings.model, "As --model takes it: a GGUF file, a folder, ngram:ORDER:FILE.");
 }
 

@@ -310,7 +310,7 @@ void SpeedupByBatchPanel::draw_choices(Controls& controls, PredictionRequest& re
   if (controls.slider("GPUs", gpus, 0, 16, "TP: GPUs that share every layer; 0: as few as hold the weights."))
     request.tp = gpus == 0 ? std::nullopt : std::optional(static_cast<int>(gpus));
   controls.choice("engine", request.engine, kEngines, "Whose launches, floors and efficiencies a step has.");
-  controls.choice("drafter", request.drafter, kDrafters, "What drafts: its passes are c in step ratio = 1 + K c + ...");
+  controls.choice("drafter", request.drafter, kDrafters, "Drafter: its passes are c in step ratio = 1 + K c + ...");
   controls.slider("context", request.context, 16, 32768,
                   "Tokens in the cache of a request: their KV is read in every step.");
 }

@@ -304,7 +304,7 @@ void draw_policies(Controls& controls, const ServingTimelineSnapshot& snapshot, 
   ImGui::EndTable();
   controls.describe(
       "policies",
-      "Of this load: tokens/s, goodput in requests/s within the SLO, p50 of TTFT and TPOT in ms, share of "
+      "At this load: tokens/s, goodput in requests/s within the SLO, p50 of TTFT and TPOT in ms, share of "
       "the KV blocks held, drafted tokens that were rejected.");
 }
 

@@ -278,7 +278,7 @@ void TreeExplorerPanel::draw_controls(Controls& controls, TreeExplorerSettings& 
                  : std::vector<std::string>{"layer_skip:12", "layer_skip:10-14", "requantised:5", "requantised:3"};
     if (std::ranges::find(drafters, settings.drafter) == drafters.end()) settings.drafter = drafters[is_ngram ? 1 : 0];
     controls.choice("drafter", settings.drafter, drafters, "q: a model of lower order, or the target made cheaper.");
-    controls.text("prompt", settings.prompt, "What the draft continues; press Enter.");
+    controls.text("prompt", settings.prompt, "Text that the draft continues; press Enter.");
     controls.slider("temperature", settings.temperature, {0.0, 2.0, false, "%.2f"},
                     "T of both models: p is proportional to exp(logit / T).");
   } else {
@@ -289,7 +289,7 @@ void TreeExplorerPanel::draw_controls(Controls& controls, TreeExplorerSettings& 
     draw_whole_number(controls, "vocabulary", settings.vocab_size, 2, 64, "V, the number of tokens.");
   }
   std::int64_t seed = static_cast<std::int64_t>(settings.seed % 1000);
-  if (controls.slider("seed", seed, 0, 999, "Of the synthetic pair, of drafts that are drawn, and of the coins u."))
+  if (controls.slider("seed", seed, 0, 999, "Seed of the synthetic pair, of drawn drafts, and of the coins u."))
     settings.seed = static_cast<std::uint64_t>(seed);
 }
 
