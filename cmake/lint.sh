@@ -38,6 +38,15 @@ lint_verb() {
   fi
 
   "$root/gpu/kernel_texts.sh" --check || findings+=("gpu/README.md is out of date")
+  local verb page link
+  for verb in $(sed -n 's/^    {"\([a-z]*\)", .*/\1/p' "$root/cli/verbs.hpp"); do
+    grep -q "\`$verb[\` ]" "$root/docs/commands.md" || findings+=("docs/commands.md lacks the verb $verb")
+  done
+  while IFS= read -r page; do
+    while IFS= read -r link; do
+      [[ -e ${page%/*}/$link ]] || findings+=("${page#"$root"/} links to $link, which does not exist")
+    done < <(sed -n '/^```/,/^```/!p' "$page" | grep -oP '\]\(\K(?!https?:)[^)#]+' | sort -u)
+  done < <(find "${folders[@]}" "$root/docs" -name '*.md'; printf '%s\n' "$root"/*.md)
 
   if ((format_only)); then
     if ((${#findings[@]})); then fail 1 "lint: ${findings[*]}; see above"; fi
