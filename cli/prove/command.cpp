@@ -16,6 +16,7 @@
 #include "cli/shared/progress.hpp"
 #include "exactness/proof/certificate.hpp"
 #include "exactness/proof/claims.hpp"
+#include "exactness/proof/equal_drafts.hpp"
 #include "exactness/proof/proof_json.hpp"
 #include "exactness/proof/prove.hpp"
 #include "exactness/statistics/battery.hpp"
@@ -30,6 +31,7 @@ struct ProveArguments {
   std::string certificate, counterexamples;  // files; empty: none
   Artefacts artefacts;
   bool long_run = false;
+  bool equal_drafts = false;
   int threads = 1;
   bool json = false;
 };
@@ -137,7 +139,45 @@ std::vector<std::string> proof_keys() {
           "acceptance_equal", "total_variation_max"};
 }
 
+double decimal(const Rational& x) {
+  return x.convert_to<double>();
+}
+
+void compare_equal_drafts(const ProveArguments& arguments, ProgramContext& context) {
+  require_artefacts(arguments.artefacts);
+  const std::vector<EqualDraftsRow> rows = equal_drafts(equal_drafts_target(), equal_drafts_proposal());
+  const Json listed = json_list(rows, [](const EqualDraftsRow& row) -> Json {
+    return {{"verifier", row.verifier},
+            {"drafts", row.drafts},
+            {"budget", row.budget},
+            {"tokens", finite("tokens", decimal(row.tokens))},
+            {"target_rows", finite("target_rows", decimal(row.target_rows))},
+            {"proposal_rows", finite("proposal_rows", decimal(row.proposal_rows))}};
+  });
+  write_table_of(arguments.artefacts, "Verifiers at equal drafts", context, [&] {
+    return table_of(listed, {"budget", "verifier", "drafts", "tokens", "target_rows", "proposal_rows"});
+  });
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document["equal_drafts"] = listed;
+    print_json(document);
+    return;
+  }
+  std::cout
+      << "p = (10, 5, 3, 2) / 20 and q = (8, 4, 6, 2) / 20 after every prefix; rows that the rule reads, each once\n"
+      << "drafts  verifier          how drawn                         tokens  rows of p  rows of q\n"
+      << std::fixed << std::setprecision(4);
+  for (const EqualDraftsRow& row : rows)
+    std::cout << std::setw(6) << row.budget << "  " << std::left << std::setw(18) << row.verifier << std::setw(32)
+              << row.drafts << std::right << std::setw(8) << decimal(row.tokens) << std::setw(11)
+              << decimal(row.target_rows) << std::setw(11) << decimal(row.proposal_rows) << "\n";
+}
+
 void run_prove(const ProveArguments& arguments, ProgramContext& context) {
+  if (arguments.equal_drafts) {
+    compare_equal_drafts(arguments, context);
+    return;
+  }
   ProofOptions options = arguments.options;
   if (arguments.long_run) {
     options.vocab_size = std::max(options.vocab_size, 4);
@@ -226,9 +266,15 @@ void add_prove(Options& options, ProgramContext& context) {
                "Write one step of every case as data that exactness/proof/check_certificate.py checks on its own");
   options.file("--counterexamples", arguments->counterexamples,
                "Write the counterexamples of refuted rules as LaTeX tables (booktabs)");
+  options.flag("--equal-drafts", arguments->equal_drafts,
+               "Lossless verifiers at 2 and 4 drafts, instead of proofs: tokens a step, rows that the rule reads");
+  options.used_only({"--verifier", "--vocab", "--num-speculative-tokens", "--steps", "--instances", "--seed", "--long",
+                     "--certificate", "--counterexamples"},
+                    "with --equal-drafts", [arguments] { return !arguments->equal_drafts; });
   add_table(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"", "--verifier block --json", "--table proofs.tex --counterexamples appendix.tex",
+  options.examples({"", "--verifier block --json", "--equal-drafts",
+                    "--table proofs.tex --counterexamples appendix.tex",
                     "--verifier chain -k 2 --instances 7 --certificate chain.json", "--vocab 2 -k 1 --instances 5"});
   options.on_run([arguments, &context] { run_prove(*arguments, context); });
 }

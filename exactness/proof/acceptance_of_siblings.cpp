@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exactness/proof/acceptance_sums.hpp"
+#include "reference/verify/optimal_transport.hpp"
 #include "reference/verify/sibling_rules/k_seq.hpp"
 
 namespace draftproof {
@@ -217,6 +218,29 @@ Rational rrsw_complement(const Models& models, const TokenString& prefix, std::i
     }
     return weights;
   });
+}
+
+Rational optimal_pair_bound(const Models& models, const TokenString& prefix, std::int32_t depth) {
+  if (depth == 0) return 0;
+  return optimal_acceptance_with_replacement(models.target(prefix), models.draft(prefix), 2);
+}
+
+Rational optimal_pair_cut(const Models& models, const TokenString& prefix, std::int32_t depth) {
+  if (depth == 0) return 0;
+  const ExactMasses& p = models.target(prefix);
+  const ExactMasses& q = models.draft(prefix);
+  Rational best(1);
+  for (std::uint32_t set = 0; set < std::uint32_t{1} << p.size(); ++set) {
+    const auto holds = [&](std::size_t x) { return (set >> x & 1) != 0; };
+    Rational cut(0);
+    for (std::size_t x = 0; x < p.size(); ++x)
+      if (holds(x)) cut += p[x];
+    for_each_independent_pair(q, [&](std::size_t a, std::size_t b, const Rational& probability) {
+      if (!holds(a) || !holds(b)) cut += probability;
+    });
+    best = std::min(best, cut);
+  }
+  return best;
 }
 
 Rational k_seq_closed_form_sum(const Models& models, const TokenString& prefix, std::int32_t depth) {

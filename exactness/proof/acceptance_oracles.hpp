@@ -61,6 +61,12 @@ Rational k_seq_pair_sum(const Models& models, const TokenString& prefix, std::in
 Rational k_seq_rho_k_closed_form_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
 Rational k_seq_rho_k_pair_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
 
+// One node with two independent siblings, optimal transport: the least p(H) + 1 - Pr(both in H) over prefixes of the
+// tokens by q/p; and over all sets H, the pairs counted. Down one level only: what lies below depends on which of several
+// optimal plans was taken.
+Rational optimal_pair_bound(const Models& models, const TokenString& prefix, std::int32_t depth);
+Rational optimal_pair_cut(const Models& models, const TokenString& prefix, std::int32_t depth);
+
 // The most probable token of q and one draw from the rest: in closed form; and over that draw, with what its rejection
 // gives to the top token.
 Rational greedy_draft_recursion(const Models& models, const TokenString& prefix, std::int32_t depth);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "exactness/proof/distribution_text.hpp"
+#include "exactness/proof/published_rules.hpp"
 #include "exactness/proof/steps.hpp"
 #include "reference/verify/optimal_transport.hpp"
 
@@ -125,6 +126,12 @@ void add_equivalences(std::vector<Claim>& out) {
   out.push_back(same_distribution("target-only at thresholds 1 emits as naive sampling does",
                                   growing_step(distinct_children(2), target_only),
                                   growing_step(distinct_children(2), naive), 2));
+  out.push_back(same_distribution("hierarchical verification as published is block verification",
+                                  chain_step([](auto&&... a) { return verify_hierarchical(a...); }), kBlock, 3));
+  out.push_back(same_distribution(
+      "SpecHub as published is verification of two greedy drafts",
+      growing_step([](auto&&... a) { add_hub_children(a...); }, [](auto&&... a) { return accept_sibling_hub(a...); }),
+      growing_step(greedy_children(2), greedy_draft), 2));
   out.push_back(same_distribution("sampler match of one-hot drafts is the chain rule", sampler_match_step, kChain, 2,
                                   {ModelKind::one_hot_draft}));
 }
@@ -149,6 +156,14 @@ void add_orderings(std::vector<Claim>& out) {
         const Rational bound = bound_with_replacement(models, 2);
         return std::vector<Rational>{Rational(bound * 3 / 4), accepted(growing_step(iid_children(2), k_seq), models, 1),
                                      bound};
+      }));
+  out.push_back(
+      rising("importance-weighted selection accepts more the more tokens are weighed, k = 2", [](const Models& models) {
+        const auto weighed = [&](std::size_t tokens) {
+          const auto rule = [tokens](auto&&... a) { return accept_sibling_importance(a..., tokens); };
+          return accepted(growing_step(iid_children(2), rule), models, 1);
+        };
+        return std::vector<Rational>{weighed(0), weighed(2), weighed(3)};
       }));
   out.push_back(rising("RRSw <= traversal on trees without replacement, k = 2", [](const Models& models) {
     return std::vector<Rational>{accepted(growing_step(distinct_children(2), rrsw), models, 2),
@@ -176,6 +191,9 @@ void add_golden_siblings(std::vector<Claim>& out) {
     const std::string of_k = ", k = " + std::to_string(k);
     out.push_back(golden_acceptance("RRS" + of_k, growing_step(iid_children(k), rrs), 1, rrs_values[i]));
     out.push_back(golden_acceptance("RRSw" + of_k, growing_step(distinct_children(k), rrsw), 1, rrsw_values[i]));
+    if (k < 3)
+      out.push_back(golden_acceptance("importance-weighted selection" + of_k, growing_step(iid_children(k), importance),
+                                      1, iid_bounds[i]));
     out.push_back(golden_acceptance("k-SEQ, rho = k" + of_k, growing_step(iid_children(k), k_seq_with_rho_k), 1,
                                     k_seq_values[i]));
     out.push_back(golden_acceptance("naive sampling" + of_k, growing_step(iid_children(k), naive), 1, naive_values[i]));

@@ -16,6 +16,9 @@
 #include "reference/verify/coupled.hpp"
 #include "reference/verify/coupled_list.hpp"
 #include "reference/verify/greedy_multipath.hpp"
+#include "reference/verify/lossy/ensemble.hpp"
+#include "reference/verify/lossy/fly.hpp"
+#include "reference/verify/lossy/relaxed_accept_k.hpp"
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
 #include "reference/verify/lossy/target_only_thresholds.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
@@ -23,6 +26,7 @@
 #include "reference/verify/sampled_tree.hpp"
 #include "reference/verify/sampler_match.hpp"
 #include "reference/verify/sibling_rules/greedy_draft.hpp"
+#include "reference/verify/sibling_rules/importance.hpp"
 #include "reference/verify/sibling_rules/k_seq.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"
 #include "reference/verify/sibling_rules/rrs.hpp"
@@ -276,6 +280,26 @@ inline constexpr auto synthetic = []<class Number>(std::span<const Token> draft,
                                                    DenseRows<Number>&, auto& chance) {
   return verify_synthetic_acceptance(draft, target, Number(Number(1) / 2), chance);
 };
+inline constexpr auto ensemble = []<class Number>(std::span<const Token> draft, const DenseRows<Number>& target,
+                                                  const DenseRows<Number>& proposal, auto& chance) {
+  return verify_ensemble(draft, target, proposal, Number(Number(1) / 2), chance);
+};
+inline constexpr auto fly = []<class Number>(std::span<const Token> draft, const DenseRows<Number>& target,
+                                             const DenseRows<Number>& proposal, auto& chance) {
+  const auto unsure = [](const Masses<Number>& p) { return *std::ranges::max_element(p) <= Number(3) / 4; };
+  return verify_fly(draft, target, proposal, 1, unsure, chance);
+};
+// Of probabilities p and p(g): `near(p, p(g))`, among the two most probable.
+template <class Near>
+auto near_best(Near near) {
+  return [near](std::span<const Token> draft, const auto& target, const auto&, auto& chance) {
+    return verify_near_best(
+        draft, target, [&](const auto& p) { return tokens_near_best(p, 2, near); }, chance);
+  };
+}
+inline const auto relaxed =
+    near_best([](const auto& of_token, const auto& best) { return 4 * of_token >= 4 * best - 1; });
+inline const auto accept_k = near_best([](const auto& of_token, const auto& best) { return 2 * of_token >= best; });
 inline constexpr auto thresholded = []<class Number>(const Masses<Number>& p, auto&&... arguments) {
   return ThresholdedTargetOnly<Number>{{Number(9) / 10, Number(1)}}(p, arguments...);
 };
@@ -286,6 +310,9 @@ inline constexpr auto naive = [](auto&&... arguments) { return accept_sibling_na
 inline constexpr auto target_only = [](auto&&... arguments) { return accept_sibling_target_only(arguments...); };
 inline constexpr auto greedy_draft = [](auto&&... arguments) { return accept_sibling_greedy_draft(arguments...); };
 inline constexpr auto k_seq = [](auto&&... arguments) { return accept_sibling_k_seq(arguments...); };
+inline constexpr auto importance = [](const auto& p, auto&&... arguments) {
+  return accept_sibling_importance(p, arguments..., p.size());
+};
 inline constexpr auto k_seq_with_rho_k =
     []<class Number>(const Masses<Number>& p, const Masses<Number>& q, std::span<const Token> siblings,
                      std::span<const std::int32_t> nodes, std::uint32_t row, auto& chance) {

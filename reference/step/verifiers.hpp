@@ -27,6 +27,7 @@ enum class Verifier : std::uint8_t {
   rrs,
   rrsw,
   k_seq,
+  importance,
   greedy_draft,
   traversal,
   greedy_multipath,
@@ -35,6 +36,10 @@ enum class Verifier : std::uint8_t {
   thresholds,
   top_k_resample,
   synthetic,
+  ensemble,
+  fly,
+  relaxed,
+  accept_k,
 };
 
 // The widest form of draft that a verifier takes; each form is a special case of the next.

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "reference/numerics/natural_exp.hpp"
 #include "reference/step/block_step.hpp"
 #include "reference/step/dense_step_rows.hpp"
 #include "reference/step/verify_step.hpp"
@@ -13,12 +14,16 @@
 #include "reference/verify/coupled.hpp"
 #include "reference/verify/coupled_list.hpp"
 #include "reference/verify/greedy_multipath.hpp"
+#include "reference/verify/lossy/ensemble.hpp"
+#include "reference/verify/lossy/fly.hpp"
+#include "reference/verify/lossy/relaxed_accept_k.hpp"
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
 #include "reference/verify/lossy/target_only_thresholds.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
 #include "reference/verify/lossy/typical_acceptance.hpp"
 #include "reference/verify/sampler_match.hpp"
 #include "reference/verify/sibling_rules/greedy_draft.hpp"
+#include "reference/verify/sibling_rules/importance.hpp"
 #include "reference/verify/sibling_rules/k_seq.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"
 #include "reference/verify/sibling_rules/rrs.hpp"
@@ -95,6 +100,10 @@ auto with_template(const VerifierChoice& choice, const Use& use) {
       return use.siblings([](auto&&... a) { return accept_sibling_rrsw(a...); });
     case Verifier::k_seq:
       return use.siblings([](auto&&... a) { return accept_sibling_k_seq(a...); });
+    case Verifier::importance:
+      return use.siblings([weighed = static_cast<std::size_t>(number("weighed"))](auto&&... a) {
+        return accept_sibling_importance(a..., weighed);
+      });
     case Verifier::greedy_draft:
       return use.siblings([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
     case Verifier::traversal:
@@ -129,6 +138,41 @@ auto with_template(const VerifierChoice& choice, const Use& use) {
       return use.step([&](StepRows& rows, auto& chance) {
         MassTarget target{rows};
         return as_tree(verify_synthetic_acceptance(draft_of(rows), target, number("rate"), chance));
+      });
+    case Verifier::ensemble:
+      return use.step([&](StepRows& rows, auto& chance) {
+        return as_tree(
+            verify_ensemble(draft_of(rows), dense_target(rows), dense_proposal(rows), number("weight"), chance));
+      });
+    case Verifier::fly:
+      return use.step([&](StepRows& rows, auto& chance) {
+        const auto gate = [&](const DenseMasses<double>& p) {
+          return entropy_of_most_probable(p, static_cast<std::size_t>(number("top"))) >= number("entropy");
+        };
+        return as_tree(verify_fly(draft_of(rows), dense_target(rows), dense_proposal(rows),
+                                  static_cast<std::uint32_t>(number("window")), gate, chance));
+      });
+    case Verifier::relaxed:
+      return use.step([&](StepRows& rows, auto& chance) {
+        const VerifyRequest& request = rows.request();
+        const bool thinking = is_thinking(request.prompt_tokens, request.output_tokens,
+                                          static_cast<Token>(number("begin")), static_cast<Token>(number("end")));
+        const double delta = thinking ? number("delta") : 0.0;
+        const auto near = [&](const DenseMasses<double>& p) {
+          return tokens_near_best(p, static_cast<std::size_t>(number("top_k")),
+                                  [&](double of_token, double best) { return of_token >= best - delta; });
+        };
+        return as_tree(verify_near_best(draft_of(rows), dense_target(rows), near, chance));
+      });
+    case Verifier::accept_k:
+      return use.step([&](StepRows& rows, auto& chance) {
+        // By its definition a tolerance of 0 leaves the argmax alone, ties or not.
+        const auto count = static_cast<std::size_t>(number("tolerance") > 0.0 ? number("k") : 1.0);
+        const double factor = natural_exp(-number("tolerance"));
+        const auto near = [&](const DenseMasses<double>& p) {
+          return tokens_near_best(p, count, [&](double of_token, double best) { return of_token >= best * factor; });
+        };
+        return as_tree(verify_near_best(draft_of(rows), dense_target(rows), near, chance));
       });
   }
   throw Error(ErrorKind::internal, "verify_step", "no such verifier");

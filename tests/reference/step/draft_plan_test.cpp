@@ -22,7 +22,8 @@ TEST_CASE("a draft tree with branches is planned for verifiers that take one, an
     CHECK(error_of(ErrorKind::usage, [&] { plan_for(choice, tree, 4, "--tree"); }) ==
           "--tree: verifier " + std::string(info.name) + " takes " + (paths ? "independent paths" : "a chain") +
               ", and the tree has branches; expected no tree, or verifier naive, target_only, rrs, rrsw, k_seq, "
+              "importance, "
               "greedy_draft, traversal, typical, thresholds");
   }
-  CHECK(refused == 8);
+  CHECK(refused == 12);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exactness/proof/steps.hpp"
+#include "reference/numerics/natural_exp.hpp"
 #include "reference/step/verify_step.hpp"
 #include "tests/reference/step/own_rows.hpp"
 #include "tests/support/random_request.hpp"
@@ -52,6 +53,8 @@ const std::map<std::string, std::function<TreeOutcome(Call&)>>& templates() {
       {"rrs", [](Call& c) { return by_siblings(c, proof_steps::rrs); }},
       {"rrsw", [](Call& c) { return by_siblings(c, proof_steps::rrsw); }},
       {"k_seq", [](Call& c) { return by_siblings(c, proof_steps::k_seq); }},
+      {"importance:weighed=2",
+       [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_importance(a..., 2); }); }},
       {"greedy_draft", [](Call& c) { return by_siblings(c, proof_steps::greedy_draft); }},
       {"traversal", [](Call& c) { return verify_traversal(c.request.draft, c.target, c.proposal, c.chance); }},
       {"greedy_multipath:paths=3",
@@ -71,6 +74,27 @@ const std::map<std::string, std::function<TreeOutcome(Call&)>>& templates() {
        [](Call& c) { return outcome(verify_top_k_resample(c.draft, c.target, c.proposal, 2, c.chance)); }},
       {"synthetic:rate=0.6",
        [](Call& c) { return outcome(verify_synthetic_acceptance(c.draft, c.masses, 0.6, c.chance)); }},
+      {"ensemble:weight=0.4",
+       [](Call& c) { return outcome(verify_ensemble(c.draft, c.target, c.proposal, 0.4, c.chance)); }},
+      {"fly:window=1,entropy=0.4,top=2",
+       [](Call& c) {
+         const auto gate = [](const DenseMasses<double>& p) { return entropy_of_most_probable(p, 2) >= 0.4; };
+         return outcome(verify_fly(c.draft, c.target, c.proposal, 1, gate, c.chance));
+       }},
+      {"relaxed:top_k=3,delta=0.2",
+       [](Call& c) {
+         const auto near = [](const DenseMasses<double>& p) {
+           return tokens_near_best(p, 3, [](double x, double best) { return x >= best - 0.2; });
+         };
+         return outcome(verify_near_best(c.draft, c.target, near, c.chance));
+       }},
+      {"accept_k:k=2,tolerance=1",
+       [](Call& c) {
+         const auto near = [](const DenseMasses<double>& p) {
+           return tokens_near_best(p, 2, [](double x, double best) { return x >= best * natural_exp(-1.0); });
+         };
+         return outcome(verify_near_best(c.draft, c.target, near, c.chance));
+       }},
   };
   return all;
 }

@@ -154,7 +154,7 @@ TEST_CASE(
     CHECK(accepted > 20);
     CHECK(rejected > 20);
   }
-  CHECK(replayed == 15);
+  CHECK(replayed == 20);
 }
 
 TEST_CASE("an engine that departs from its own numbers is caught at the decision, with p, q and u") {

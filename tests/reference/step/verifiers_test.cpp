@@ -135,12 +135,13 @@ TEST_CASE("a tree is refused by the verifiers of chains and the others are named
     }
     ++refused;
     for (const bool has_probabilities : {false, true})
-      CHECK_THAT(misfit(info, kTree, has_probabilities),
-                 Equals("request 4: verifier " + std::string(info.name) +
-                        " takes a chain, and the draft is a tree; expected naive, target_only, rrs, rrsw, k_seq, "
-                        "greedy_draft, traversal, greedy_multipath, coupled_list, typical, thresholds"));
+      CHECK_THAT(
+          misfit(info, kTree, has_probabilities),
+          Equals("request 4: verifier " + std::string(info.name) +
+                 " takes a chain, and the draft is a tree; expected naive, target_only, rrs, rrsw, k_seq, importance, "
+                 "greedy_draft, traversal, greedy_multipath, coupled_list, typical, thresholds"));
   }
-  CHECK(refused == 6);
+  CHECK(refused == 10);
 }
 
 TEST_CASE("a tree without probabilities is refused by the verifiers that need them and the others are named") {
@@ -157,5 +158,6 @@ TEST_CASE("a tree without probabilities is refused by the verifiers that need th
                       " needs the probabilities that siblings were drawn with; expected them, or one of naive, "
                       "target_only, coupled_list, typical, thresholds"));
   }
-  CHECK(refused == std::vector<std::string>{"rrs", "rrsw", "k_seq", "greedy_draft", "traversal", "greedy_multipath"});
+  CHECK(refused == std::vector<std::string>{"rrs", "rrsw", "k_seq", "importance", "greedy_draft", "traversal",
+                                            "greedy_multipath"});
 }

@@ -64,6 +64,9 @@ std::vector<RuleOverDrafts> rules_over(std::int32_t k) {
           {"rrsw, distinct", distinct_children(k), rrsw},
           {"naive, distinct", distinct_children(k), naive},
           {"target_only, distinct", distinct_children(k), target_only},
+          {"importance, independent", iid_children(k), importance},
+          {"importance of two tokens, independent", iid_children(k),
+           [](auto&&... a) { return accept_sibling_importance(a..., 2); }},
           {"greedy_draft, greedy", greedy_children(k), greedy_draft},
           {"naive, greedy", greedy_children(k), naive},
           {"target_only, greedy", greedy_children(k), target_only}};
@@ -85,6 +88,7 @@ TEST_CASE("rules are biased for children that are drawn otherwise") {
   using namespace proof_steps;
   const std::vector<RuleOverDrafts> wrong{{"rrs, distinct", distinct_children(2), rrs},
                                           {"k_seq, distinct", distinct_children(2), k_seq},
+                                          {"importance, distinct", distinct_children(2), importance},
                                           {"rrs, greedy", greedy_children(2), rrs},
                                           {"rrsw, greedy", greedy_children(2), rrsw},
                                           {"greedy_draft, independent", iid_children(2), greedy_draft}};
@@ -128,6 +132,7 @@ TEST_CASE("with one child a rule is the chain rule decision by decision and bit 
   check(proof_steps::rrs);
   check(proof_steps::rrsw);
   check(proof_steps::k_seq);
+  check(proof_steps::importance);
   check(proof_steps::greedy_draft);
 }
 
