@@ -16,12 +16,12 @@ std::vector<Bug> rank_bugs();           // B12
 std::vector<Bug> shared_number_bugs();  // draws of right marginals that depend on each other: B77, B79
 
 std::vector<Bug> infinite_noise_bugs();  // B16 B21
-std::vector<Bug> coin_bugs();            // B17 B18 B19 B20
+std::vector<Bug> coin_bugs();            // B17 B18 B19 B20 B103
 std::vector<Bug> short_tail_bugs();      // B22 B23 B25
 std::vector<Bug> running_sum_bugs();     // B26
 std::vector<Bug> tile_end_bugs();        // B78
 
-std::vector<Bug> other_distribution_bugs();  // B27 B28 B30 B34 B86
+std::vector<Bug> other_distribution_bugs();  // B27 B28 B30 B34 B86 B104
 std::vector<Bug> in_place_edit_bugs();       // B31/32
 std::vector<Bug> tree_row_bugs();            // B36
 std::vector<Bug> block_bugs();               // B37 B80

@@ -1,4 +1,4 @@
-// B27, B28, B30, B34 and B86: the verifier is right, and a distribution it is given is not the one that was drawn from
+// B27, B28, B30, B34, B86 and B104: the verifier is right, and a distribution it is given is not the one that was drawn from
 // or asked for.
 #include <algorithm>
 #include <utility>
@@ -105,6 +105,29 @@ void leave_target_unfiltered(OneDraft& draft) {
   draft.residual = positive_difference(draft.target, draft.proposal);
 }
 
+// Guidance at scale 2 of probabilities, softmax(2 log(c + e) - log(u + e)): the exact one is e = 0, and a token that the
+// condition forbids stays forbidden. With e each token that both rows forbid gets the weight e, of a total of the sum of
+// c^2 / u: with m of them the distance is about m e over that total.
+ExactMasses guided(const ExactMasses& conditional, const ExactMasses& unconditional, const Rational& e) {
+  ExactMasses masses(conditional.size(), Rational(0));
+  for (std::size_t x = 0; x < masses.size(); ++x) {
+    const Rational c = conditional[x] + e;
+    if (c > 0) masses[x] = c * c / (unconditional[x] + e);
+  }
+  return normalised(std::move(masses));
+}
+
+// E: a token that both rows forbid, and one that the condition alone does.
+Finding find_guided_impossible(bool faulty) {
+  const ExactMasses conditional{Rational(3) / 5, Rational(2) / 5, 0, 0};
+  const ExactMasses unconditional{Rational(1) / 5, Rational(2) / 5, 0, Rational(2) / 5};
+  const Rational e = Rational(1) / Rational(std::int64_t{10'000'000'000});
+  const ExactMasses code = guided(conditional, unconditional, faulty ? e : Rational(0));
+  return find_wrong_token_distribution(guided(conditional, unconditional, 0), [&](ExactChance& chance) {
+    return chance.draw(code, 0, Purpose::target_sample);
+  });
+}
+
 }  // namespace
 
 std::vector<Bug> other_distribution_bugs() {
@@ -142,7 +165,13 @@ std::vector<Bug> other_distribution_bugs() {
        .source = "vllm #37237",
        .fault = "drafts are drawn at the request's temperature; the q that is handed on is the one at temperature 1",
        .hunts = {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return cooled(q); })},
-       .rows_sampler = sampler_with_drafts([](const std::vector<double>& q) { return cooled(q); })}};
+       .rows_sampler = sampler_with_drafts([](const std::vector<double>& q) { return cooled(q); })},
+      {.id = "B104",
+       .source = "texts on guidance that take log(p + 1e-10) of probabilities for logits",
+       .fault = "guidance combines log(p + 1e-10) of both rows: tokens that both forbid get some of the mass, 1e-10 "
+                "each over "
+                "the sum of c^2 / u at scale 2",
+       .hunts = {{Detector::enumeration, find_guided_impossible}}}};
 }
 
 }  // namespace draftproof
