@@ -29,6 +29,8 @@ inline constexpr Verb kVerbs[] = {
      "Test what another sampler drew against its distribution, or another engine's drafts against its head",
      "docs/conclusions.md says what may be concluded"},
     {"verify", "engine", "Is it exact?", "Replay a trace file: what an engine's verification step emits"},
+    {"parity", "exactness", "Is it exact?",
+     "Logits of the same rows from two paths of an engine: rounding, or a fault with its place"},
     {"lab", "studies", "Is it exact?",
      "One verification step over a p and a q given by hand: sampled, tested, or with a bug that shipped"},
     {"regress", "gpu", "Is the kernel the reference?", "Compare every kernel with the reference, bit for bit",

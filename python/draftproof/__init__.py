@@ -4,8 +4,9 @@ from importlib.metadata import version
 
 from ._audit import audit_draws, audit_steps, check_filter
 from ._core import Error
-from ._documents import Acceptance, Generated, Lab, Prediction, Proof, Proofs, Simulation, Tree
-from ._program import acceptance, generate, lab, predict, program, prove, sim, tree
+from ._documents import Acceptance, Generated, Lab, Parity, Prediction, Proof, Proofs, Simulation, Tree
+from ._parity import LogitsRecorder, record_logits
+from ._program import acceptance, generate, lab, parity, predict, program, prove, sim, tree
 from ._results import Audit, FilterCheck, FilterRow, Position, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, sample_shards, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
@@ -24,9 +25,9 @@ __version__ = version("draftproof")
 
 __all__ = [
     "Acceptance", "Audit", "BeamAudit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
-    "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof",
-    "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test", "Tree",
-    "Verified", "Verifier", "VerifyCase", "acceptance", "audit_beams", "audit_callable", "audit_draws", "audit_logprobs",
-    "audit_server", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove",
-    "run_case", "sample", "sample_shards", "sim", "tree", "verifiers", "verify",
+    "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "LogitsRecorder", "Matcher", "Parity", "Position",
+    "Prediction", "Proof", "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test",
+    "Tree", "Verified", "Verifier", "VerifyCase", "acceptance", "audit_beams", "audit_callable", "audit_draws",
+    "audit_logprobs", "audit_server", "audit_steps", "check_filter", "generate", "lab", "parity", "predict", "process_rows",
+    "program", "prove", "record_logits", "run_case", "sample", "sample_shards", "sim", "tree", "verifiers", "verify",
 ]

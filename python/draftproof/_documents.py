@@ -455,6 +455,35 @@ class Proof(Record):
                 + against)
 
 
+class Parity(Document):
+    verdict: str
+    sentence: str
+    rows: int
+    rows_only_a: int
+    rows_only_b: int
+    precision: str
+    precision_is_inferred: bool
+    differing_rows: int
+    largest: float
+    largest_at: Record | None
+    largest_column: int | None
+    typical: float
+    typical_relative: float
+    units: float
+    argmax_turned: int
+    first_difference: Record | None
+    first_turned: Record | None
+    temperatures: list[Record]
+    findings: list[Record]
+
+    def _head(self) -> tuple[str, str]:
+        return self.verdict + ":", self.sentence
+
+    def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+        return (["temperature", "total variation of a row", "at most"],
+                [(at.temperature, at.total_variation_mean, at.total_variation_max) for at in self.temperatures])
+
+
 class Proofs(Document):
     vocab: int
     draft: int

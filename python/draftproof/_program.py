@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, Sequence, TypeVar, Union, overload
 
 from ._core import Error
-from ._documents import Acceptance, Document, Generated, Lab, Prediction, Proof, Proofs, Simulation, Tree
+from ._documents import Acceptance, Document, Generated, Lab, Parity, Prediction, Proof, Proofs, Simulation, Tree
 from ._proof import prove_rule
 
 Found = TypeVar("Found", bound=Document)
@@ -97,6 +97,12 @@ def generate(prompt: str, **options: Any) -> Generated:
     """Text from a language model, plain or with speculation, as `draftproof generate` has it: json_schema="FILE",
     regex="[0-9]+" or choice="yes,no" for structured output. docs/structured.md."""
     return run(Generated, "generate", (), {"prompt": prompt, **options})
+
+
+def parity(a: Path_, b: Path_, **options: Any) -> Parity:
+    """Logits of the same rows from two paths of an engine: do they differ as rounding does, or as a fault?
+    temperature=[0, 0.7, 1]; files as record_logits writes them. docs/parity.md."""
+    return run(Parity, "parity", (a, b), options)
 
 
 @overload
