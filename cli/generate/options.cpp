@@ -230,7 +230,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                   "K, drafts per step at most");
   command.text(
       "--policy", options.policy,
-      "How many to draft, up to K: off, fixed:K, threshold, schedule:1=5,8=3,32=0, goodput, tree:..., auto, likely: of "
+      "How many to draft, up to K: off, fixed:K, threshold, cumulative, target_efficiency, schedule:1=5,8=3,32=0, "
+      "goodput, tree:..., auto, likely: of "
       "prompt_lookup and suffix what is likely enough to be worth its rows, confidence:max=7,threshold=0.3,budget=0 of "
       "drafters with a confidence head (default: auto, as many as pay by what steps take here)",
       "RULE");

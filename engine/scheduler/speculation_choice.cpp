@@ -14,8 +14,9 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<std::string_view, 9> kNames{"off",  "fixed",  "threshold",  "schedule", "goodput",
-                                                 "tree", "likely", "confidence", "auto"};
+constexpr std::array<std::string_view, 11> kNames{"off",     "fixed",      "threshold",        "schedule",
+                                                  "goodput", "tree",       "likely",           "confidence",
+                                                  "auto",    "cumulative", "target_efficiency"};
 constexpr std::int32_t kBatchMax = 1 << 20;
 
 // A parameter and where it lies.
@@ -36,6 +37,16 @@ std::vector<Parameter> parameters_of(SpeculationRule rule) {
               {"raise", 0, 1, nullptr, &C::raise},
               {"lower", 0, 1, nullptr, &C::lower},
               {"weight", 0.001, 1, nullptr, &C::weight}};
+    case SpeculationRule::cumulative:
+      return {{"min", 1, kDraftLenMax, &C::least, nullptr},
+              {"max", 1, kDraftLenMax, &C::most, nullptr},
+              {"start", 1, kDraftLenMax, &C::start, nullptr},
+              {"raise", 0, 1, nullptr, &C::raise},
+              {"lower", 0, 1, nullptr, &C::lower}};
+    case SpeculationRule::target_efficiency:
+      return {{"share", 0, 1, nullptr, &C::share},
+              {"max", 1, kDraftLenMax, &C::most, nullptr},
+              {"start", 1, kDraftLenMax, &C::start, nullptr}};
     case SpeculationRule::goodput:
       return {{"max", 1, kDraftLenMax, &C::most, nullptr},
               {"prior", 0, 1000, nullptr, &C::prior},
@@ -85,7 +96,9 @@ void read_schedule(std::string_view text, const std::string& where, SpeculationC
 }
 
 void check_order(const SpeculationChoice& choice, const std::string& where) {
-  if (choice.rule != SpeculationRule::threshold) return;
+  if (choice.rule != SpeculationRule::threshold && choice.rule != SpeculationRule::cumulative &&
+      choice.rule != SpeculationRule::target_efficiency)
+    return;
   if (choice.start < choice.least || choice.start > choice.most)
     throw usage_error(where, "start is " + std::to_string(choice.start) + "; expected a number from min (" +
                                  std::to_string(choice.least) + ") to max (" + std::to_string(choice.most) + ")");
@@ -129,7 +142,12 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
       read_schedule(rest ? *rest : "1=5,8=3,32=0", where, choice);
       break;
     case SpeculationRule::confidence:
-      choice.most = 7;
+    case SpeculationRule::cumulative:
+    case SpeculationRule::target_efficiency:
+      if (choice.rule == SpeculationRule::confidence)
+        choice.most = 7;
+      else
+        choice.start = 5;
       [[fallthrough]];
     case SpeculationRule::threshold:
     case SpeculationRule::goodput:

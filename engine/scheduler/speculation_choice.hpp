@@ -6,6 +6,10 @@
 //                                              of each request: one more when the moving average of accepted / drafted
 //                                              is above `raise`, one fewer when it is below `lower`; `weight` is the
 //                                              newest step's in the average
+//   cumulative:min=1,max=8,start=5,raise=0.85,lower=0.55
+//                                              the same by the share of all its drafts so far
+//   target_efficiency:share=0.7,max=8,start=5  of each request: the most drafts whose expected share of accepted ones,
+//                                              (a + ... + a^K) / K at its rate a so far, is at least `share`; never none
 //   schedule:1=5,8=3,32=0                      by batch size: 5 from 1 request, 3 from 8, none from 32
 //   goodput:max=8,prior=4,memory=0.95,probe=32 what makes expected tokens per second largest, by the cost model and the
 //                                              acceptance measured of the request, of which the batch's counts as
@@ -44,19 +48,23 @@ enum class SpeculationRule : std::uint8_t {
   tree,
   likely,
   confidence,
-  automatic
+  automatic,
+  cumulative,
+  target_efficiency,
 };
 
 struct SpeculationChoice {
   SpeculationRule rule = SpeculationRule::off;
   std::int32_t num_drafts = 5;  // fixed
-  // threshold
+  // threshold, cumulative
   std::int32_t least = 1;
-  std::int32_t most = 8;  // goodput and confidence too
-  std::int32_t start = 4;
+  std::int32_t most = 8;   // goodput, confidence and target_efficiency too
+  std::int32_t start = 4;  // target_efficiency too
   double raise = 0.85;
   double lower = 0.55;
   double weight = 0.3;
+  // target_efficiency
+  double share = 0.7;
   // schedule: (batch size from which it holds, drafts); ascending, the first from 1
   std::vector<std::pair<std::int32_t, std::int32_t>> schedule;
   // goodput

@@ -256,13 +256,34 @@ void SpeculationPolicy::keep_confident(std::span<ConfidentDraft> drafts) const {
 
 void SpeculationPolicy::observe_share(SpeculationState& state, std::int32_t drafted, std::int32_t accepted) const {
   if (drafted == 0) return;
-  const float share = static_cast<float>(accepted) / static_cast<float>(drafted);
-  const auto weight = static_cast<float>(choice_.weight);
-  state.average = state.average < 0.0f ? share : state.average + weight * (share - state.average);
+  if (choice_.rule == SpeculationRule::cumulative) {
+    state.accepted += static_cast<float>(accepted);
+    state.judged += static_cast<float>(drafted);
+    state.average = state.accepted / state.judged;
+  } else {
+    const float share = static_cast<float>(accepted) / static_cast<float>(drafted);
+    const auto weight = static_cast<float>(choice_.weight);
+    state.average = state.average < 0.0f ? share : state.average + weight * (share - state.average);
+  }
   // Without branches, which processors would mispredict.
   const int raised = state.average > static_cast<float>(choice_.raise) ? 1 : 0;
   const int lowered = (state.average < static_cast<float>(choice_.lower) ? 1 : 0) & (1 - raised);
   state.num_drafts = std::clamp(state.num_drafts + raised - lowered, choice_.least, choice_.most);
+}
+
+void SpeculationPolicy::observe_efficiency(SpeculationState& state, std::int32_t accepted, bool rejected) const {
+  state.accepted += static_cast<float>(accepted);
+  state.judged += static_cast<float>(accepted + (rejected ? 1 : 0));
+  if (!(state.judged > 0.0f)) return;
+  const double rate = static_cast<double>(state.accepted) / static_cast<double>(state.judged);
+  double expected = rate;  // accepted of K drafts
+  double reached = rate;
+  // The share falls with K, for its terms do.
+  for (state.num_drafts = 1; state.num_drafts < choice_.most; ++state.num_drafts) {
+    reached *= rate;
+    expected += reached;
+    if (expected < choice_.share * (state.num_drafts + 1)) break;
+  }
 }
 
 void SpeculationPolicy::observe_rate(SpeculationState& state, std::int32_t drafted, std::int32_t accepted,

@@ -42,10 +42,10 @@ namespace draftproof {
 
 // State that a policy keeps for a request.
 struct SpeculationState {
-  float accepted = 0.0f;  // goodput: of drafts that were judged, fading
-  float judged = 0.0f;
+  float accepted = 0.0f;        // goodput: of drafts that were judged, fading; cumulative, target_efficiency: of all
+  float judged = 0.0f;          // cumulative: drafted
   float average = -1.0f;        // threshold: of accepted / drafted; negative before the first draft
-  std::int32_t num_drafts = 0;  // threshold: the current K
+  std::int32_t num_drafts = 0;  // threshold, cumulative, target_efficiency: the current K
   std::int32_t idle_steps = 0;  // goodput: since the last draft
   std::int32_t rate_class = 0;  // goodput
   // automatic
@@ -96,6 +96,8 @@ class SpeculationPolicy {
       case SpeculationRule::fixed:
         return choice_.num_drafts;
       case SpeculationRule::threshold:
+      case SpeculationRule::cumulative:
+      case SpeculationRule::target_efficiency:
         return state.num_drafts;
       case SpeculationRule::schedule:
       case SpeculationRule::tree:
@@ -130,8 +132,10 @@ class SpeculationPolicy {
   }
   // Takes note of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
   void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
-    if (choice_.rule == SpeculationRule::threshold) {
+    if (choice_.rule == SpeculationRule::threshold || choice_.rule == SpeculationRule::cumulative) {
       observe_share(state, drafted, accepted);
+    } else if (choice_.rule == SpeculationRule::target_efficiency) {
+      observe_efficiency(state, accepted, rejected);
     } else if (choice_.rule == SpeculationRule::goodput || (own_ && !state.looks_up)) {
       observe_rate(state, drafted, accepted, rejected);
     }
@@ -152,6 +156,7 @@ class SpeculationPolicy {
     bool is_above(const Best& other) const { return tokens * other.ns > other.tokens * ns; }
   };
   void observe_share(SpeculationState& state, std::int32_t drafted, std::int32_t accepted) const;
+  void observe_efficiency(SpeculationState& state, std::int32_t accepted, bool rejected) const;
   void observe_rate(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected);
   Best best_of(std::int32_t longest);
   double target_ns(std::int64_t more_rows);

@@ -180,11 +180,11 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
     throw input_error(
         speculation.where(),
         "it is likely, which looks at the tokens of drafts, and the simulator has none; expected off, fixed, "
-        "threshold, schedule, goodput, tree or confidence");
+        "threshold, cumulative, target_efficiency, schedule, goodput, tree or confidence");
   if (policy.speculation.rule == SpeculationRule::automatic)
     throw input_error(speculation.where(),
                       "it is auto, which goes by the times of the machine that it runs on; expected off, fixed, "
-                      "threshold, schedule, goodput, tree or confidence");
+                      "threshold, cumulative, target_efficiency, schedule, goodput, tree or confidence");
   policy.acceptance = "constant:0";
   if (policy.speculation.rule == SpeculationRule::off) {
     policy.cost = server.cost_without_drafter();

@@ -18,9 +18,11 @@ SpeculationPolicy policy_of(const char* text, std::shared_ptr<const StepCost> co
 }
 
 TEST_CASE("a speculation policy is read from text and written back", "[speculation]") {
-  for (const char* text : {"off", "fixed:3", "threshold:min=2,max=6,start=3,raise=0.9,lower=0.5,weight=1",
-                           "schedule:1=6,4=2,32=0", "goodput:max=5,prior=2,memory=0.9,probe=16",
-                           "tree:nodes=9,budget=32", "likely", "confidence:max=5,threshold=0.25,budget=96"})
+  for (const char* text :
+       {"off", "fixed:3", "threshold:min=2,max=6,start=3,raise=0.9,lower=0.5,weight=1", "schedule:1=6,4=2,32=0",
+        "goodput:max=5,prior=2,memory=0.9,probe=16", "tree:nodes=9,budget=32", "likely",
+        "confidence:max=5,threshold=0.25,budget=96", "cumulative:min=2,max=6,start=3,raise=0.9,lower=0.5",
+        "target_efficiency:share=0.5,max=6,start=3"})
     CHECK(text_of(parse_speculation(text, "x")) == text);
   CHECK(text_of(parse_speculation("fixed", "x")) == "fixed:5");
   CHECK(text_of(parse_speculation("schedule", "x")) == "schedule:1=5,8=3,32=0");
@@ -35,23 +37,25 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
   };
   CHECK(message("fast") ==
         "--speculation: the speculation policy is 'fast'; expected one of off, fixed, threshold, schedule, goodput, "
-        "tree, likely, confidence, auto");
+        "tree, likely, confidence, auto, cumulative, target_efficiency");
   CHECK(message("fixed:-1") == "--speculation: is 'fixed:-1'; expected fixed:K with K from 0 to 1024");
-  for (const auto& [text, error] : {std::pair("likely:max=3", "likely has no parameters"),
-                                    {"off:1", "off has no parameters"},
-                                    {"confidence:threshold=1.5", "threshold is '1.5'; expected a number in [0, 1]"},
-                                    {"confidence:nodes=3", "expected one of max, threshold, budget"},
-                                    {"fixed:", "expected fixed:K"},
-                                    {"threshold:high=1", "has no parameter 'high'; expected one of min, max, start"},
-                                    {"threshold:max=3,max=4", "max is given twice"},
-                                    {"threshold:raise=1.5", "raise is '1.5'; expected a number in [0, 1]"},
-                                    {"threshold:start=9", "start is 9; expected a number from min (1) to max (8)"},
-                                    {"threshold:lower=0.9", "lower is 0.9; expected at most raise (0.85)"},
-                                    {"goodput:max=2.5", "max is '2.5'; expected a whole number in [1, 64]"},
-                                    {"goodput:max", "has 'max'; expected NAME=VALUE"},
-                                    {"schedule:2=3", "has batch size 2 after 0; expected ascending sizes, the first 1"},
-                                    {"schedule:1=3,1=2", "batch size 1 after 1"},
-                                    {"schedule:1=65", "expected BATCH=DRAFTS"}})
+  for (const auto& [text, error] :
+       {std::pair("likely:max=3", "likely has no parameters"),
+        {"off:1", "off has no parameters"},
+        {"confidence:threshold=1.5", "threshold is '1.5'; expected a number in [0, 1]"},
+        {"confidence:nodes=3", "expected one of max, threshold, budget"},
+        {"fixed:", "expected fixed:K"},
+        {"target_efficiency:start=9", "start is 9; expected a number from min (1) to max (8)"},
+        {"threshold:high=1", "has no parameter 'high'; expected one of min, max, start"},
+        {"threshold:max=3,max=4", "max is given twice"},
+        {"threshold:raise=1.5", "raise is '1.5'; expected a number in [0, 1]"},
+        {"threshold:start=9", "start is 9; expected a number from min (1) to max (8)"},
+        {"threshold:lower=0.9", "lower is 0.9; expected at most raise (0.85)"},
+        {"goodput:max=2.5", "max is '2.5'; expected a whole number in [1, 64]"},
+        {"goodput:max", "has 'max'; expected NAME=VALUE"},
+        {"schedule:2=3", "has batch size 2 after 0; expected ascending sizes, the first 1"},
+        {"schedule:1=3,1=2", "batch size 1 after 1"},
+        {"schedule:1=65", "expected BATCH=DRAFTS"}})
     CHECK_THAT(message(text), Catch::Contains(error));
   for (const char* const by_cost : {"goodput", "likely"})
     CHECK(error_of(ErrorKind::usage, [&] { policy_of(by_cost); }).find("no cost model") != std::string::npos);
@@ -73,6 +77,45 @@ TEST_CASE("the threshold rule raises and lowers K by the moving average of what 
   CHECK(policy.num_drafts(state) == 5);
   for (int i = 0; i < 10; ++i) policy.observe(state, 5, 0, true);
   CHECK(policy.num_drafts(state) == 1);
+}
+
+TEST_CASE("the cumulative rule goes by all drafts so far, from 5 within 1 to 8", "[speculation]") {
+  SpeculationPolicy policy = policy_of("cumulative");
+  CHECK(text_of(policy.choice()) == "cumulative:min=1,max=8,start=5,raise=0.85,lower=0.55");
+  SpeculationState state = policy.first_state();
+  CHECK(policy.num_drafts(state) == 5);
+  policy.observe(state, 5, 5, false);  // 5 of 5
+  CHECK(policy.num_drafts(state) == 6);
+  policy.observe(state, 6, 4, true);  // 9 of 11 = 0.82
+  CHECK(policy.num_drafts(state) == 6);
+  policy.observe(state, 6, 0, true);  // 9 of 17 = 0.53
+  CHECK(policy.num_drafts(state) == 5);
+  policy.observe(state, 0, 0, false);
+  CHECK(policy.num_drafts(state) == 5);
+  // One good step moves an average of few steps, and not that of all: 14 of 22 = 0.64.
+  policy.observe(state, 5, 5, false);
+  CHECK(policy.num_drafts(state) == 5);
+  for (int i = 0; i < 100; ++i) policy.observe(state, 8, 8, false);
+  CHECK(policy.num_drafts(state) == 8);
+}
+
+TEST_CASE("the target efficiency is the share of accepted drafts that the K chosen is expected to keep",
+          "[speculation]") {
+  SpeculationPolicy policy = policy_of("target_efficiency");
+  CHECK(text_of(policy.choice()) == "target_efficiency:share=0.7,max=8,start=5");
+  const auto drafts_at = [&](int accepted, int rejected) {
+    SpeculationState state = policy.first_state();
+    CHECK(policy.num_drafts(state) == 5);
+    for (int i = 0; i < accepted; ++i) policy.observe(state, 1, 1, false);
+    for (int i = 0; i < rejected; ++i) policy.observe(state, 1, 0, true);
+    return policy.num_drafts(state);
+  };
+  // (a + ... + a^K) / K: at 0.8, 0.8, 0.72, 0.65; at 0.9, 0.9, 0.855, 0.813, 0.774, 0.737, 0.703, 0.671.
+  CHECK(drafts_at(8, 2) == 2);
+  CHECK(drafts_at(9, 1) == 6);
+  CHECK(drafts_at(1, 1) == 1);
+  CHECK(drafts_at(0, 3) == 1);
+  CHECK(drafts_at(20, 0) == 8);
 }
 
 TEST_CASE("the schedule goes by batch size and trees share their budget", "[speculation]") {
