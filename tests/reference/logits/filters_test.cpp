@@ -62,17 +62,23 @@ struct Oracle {
     return kept;
   }
 
-  std::vector<bool> min_p_set(float min_p) const {
+  std::vector<bool> first_tokens(std::int64_t count, Ties ties) const {
+    return prefix(order, cpp_rational(count), ties, [](std::size_t) { return 1; });
+  }
+  std::vector<bool> min_p_set(const FilterParameters& p) const {
     std::vector<bool> kept(logits.size(), false);
-    const cpp_int least = ceiling(exact(min_p) * mass[order[0]]);
-    for (const std::size_t i : order) kept[i] = min_p == 0.0f || mass[i] >= least;
+    const cpp_int least = ceiling(exact(p.min_p) * mass[order[0]]);
+    const auto last = std::min<std::size_t>(static_cast<std::size_t>(p.least_kept), order.size()) - 1;
+    if (p.least_kept > 1 && p.min_p != 0.0f && mass[order[last]] < least) return first_tokens(p.least_kept, p.ties);
+    for (const std::size_t i : order) kept[i] = p.min_p == 0.0f || mass[i] >= least;
     return kept;
   }
-  std::vector<bool> top_k_set(std::int32_t k, Ties ties) const {
-    return prefix(order, k == 0 ? cpp_rational(order.size()) : cpp_rational(k), ties, [](std::size_t) { return 1; });
+  std::vector<bool> top_k_set(const FilterParameters& p) const {
+    const auto all = static_cast<std::int64_t>(order.size());
+    return first_tokens(p.top_k == 0 ? all : std::max<std::int64_t>(p.top_k, p.least_kept), p.ties);
   }
-  std::vector<bool> top_p_set(const std::vector<bool>& seen, float top_p, Ties ties) const {
-    if (top_p == 1.0f) return seen;  // off, and the tokens without mass stay
+  std::vector<bool> top_p_set(const std::vector<bool>& seen, const FilterParameters& p) const {
+    if (p.top_p == 1.0f) return seen;  // off, and the tokens without mass stay
     std::vector<std::size_t> among;
     cpp_int total = 0;
     for (const std::size_t i : order) {
@@ -80,18 +86,24 @@ struct Oracle {
       among.push_back(i);
       total += mass[i];
     }
-    return prefix(among, exact(top_p) * total, ties, [&](std::size_t i) { return mass[i]; });
+    const cpp_rational share =
+        p.top_p_denominator == 0 ? exact(p.top_p) : cpp_rational(p.top_p_numerator, p.top_p_denominator);
+    std::vector<bool> kept = prefix(among, share * total, p.ties, [&](std::size_t i) { return mass[i]; });
+    if (p.least_kept == 1) return kept;
+    const std::vector<bool> least = first_tokens(p.least_kept, p.ties);
+    for (const std::size_t i : among) kept[i] = kept[i] || least[i];
+    return kept;
   }
 
   std::vector<bool> kept(const FilterParameters& p) const {
-    const std::vector<bool> a = min_p_set(p.min_p);
-    const std::vector<bool> b = top_k_set(p.top_k, p.ties);
+    const std::vector<bool> a = min_p_set(p);
+    const std::vector<bool> b = top_k_set(p);
     std::vector<bool> first(logits.size());
     for (std::size_t i = 0; i < first.size(); ++i) first[i] = a[i] && b[i];
-    if (p.order == FilterOrder::top_k_first) return top_p_set(first, p.top_p, p.ties);
+    if (p.order == FilterOrder::top_k_first) return top_p_set(first, p);
     std::vector<bool> all(logits.size(), false);
     for (const std::size_t i : order) all[i] = true;
-    const std::vector<bool> c = top_p_set(all, p.top_p, p.ties);
+    const std::vector<bool> c = top_p_set(all, p);
     for (std::size_t i = 0; i < first.size(); ++i) first[i] = first[i] && c[i];
     return first;
   }
@@ -128,6 +140,14 @@ FilterParameters random_parameters(TestRandom& random, std::int64_t vocab_size) 
   p.min_p = kMinP[static_cast<std::size_t>(random.below(kMinP.size()))];
   p.order = random.chance(0.5) ? FilterOrder::joint : FilterOrder::top_k_first;
   p.ties = random.chance(0.5) ? Ties::exact_k : Ties::keep_all;
+  if (random.chance(0.2)) p.least_kept = 1 + random.below(std::min<std::int64_t>(vocab_size + 2, 300));
+  if (p.top_p != 1.0f && random.chance(0.2)) {
+    p.top_p_denominator = static_cast<std::uint32_t>(2 + random.below(1'000'000'000));
+    p.top_p_numerator =
+        static_cast<std::uint32_t>(1 + random.below(static_cast<std::int64_t>(p.top_p_denominator) - 1));
+    p.top_p = static_cast<float>(static_cast<double>(p.top_p_numerator) / p.top_p_denominator);
+    p.top_p = std::min(p.top_p, 1.0f - 0x1p-24f);
+  }
   return p;
 }
 
@@ -138,7 +158,8 @@ void check_against_oracle(const std::vector<float>& logits, const FilterParamete
   const std::vector<bool> expected = oracle.kept(p);
   apply_filters(p, row);
   const std::vector<bool> found = kept_set(row);
-  CAPTURE(logits.size(), p.top_k, p.top_p, p.min_p, static_cast<int>(p.order), static_cast<int>(p.ties));
+  CAPTURE(logits.size(), p.top_k, p.top_p, p.min_p, p.least_kept, p.top_p_denominator, static_cast<int>(p.order),
+          static_cast<int>(p.ties));
   const auto wrong = std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin();
   CAPTURE(wrong);
   REQUIRE(found == expected);

@@ -278,6 +278,50 @@ TEST_CASE("Mirostat keeps what its state allows, by surprise or by a fitted expo
   CHECK(next_mirostat_mu(10.0, 5.0, 0.1, 0.125) == Approx(10.2));
 }
 
+TEST_CASE("p-less keeps what is as likely as two draws are to agree, top-H a prefix within a share of the entropy") {
+  for (const bool norm : {false, true})
+    compare(
+        12, [&](SamplerParameters& p, float) { p.p_less = norm ? 2.0f : 1.0f; },
+        [&](Row& row, Real) {
+          Real squares = 0;
+          for (const Real p : row.probabilities()) squares += p * p;
+          const auto v = static_cast<Real>(row.logits.size());
+          const Real threshold = norm ? (v * squares - 1) / (v - 1) : squares;
+          row.keep_if([&](Real p) { return p >= threshold; });
+        });
+  compare(
+      13, [](SamplerParameters& p, float x) { p.top_h = 0.05f + 0.9f * x; },
+      [](Row& row, Real x) {
+        const Real most = static_cast<Real>(0.05f + 0.9f * static_cast<float>(x)) * row.entropy();
+        std::vector<bool> kept;
+        Real mass = 0, sum = 0;  // of q = p / mass: -Sigma q log q = log mass - Sigma p log p / mass
+        bool goes_on = true;
+        for (const Real p : row.probabilities()) {
+          mass += p;
+          sum += p > 0 ? p * std::log(p) : 0;
+          goes_on = goes_on && (kept.empty() || std::log(mass) - sum / mass <= most);
+          kept.push_back(goes_on);
+        }
+        row.keep(kept);
+      });
+}
+
+TEST_CASE("cutoffs leave min_tokens_to_keep") {
+  compare(
+      14,
+      [](SamplerParameters& p, float x) {
+        p.epsilon_cutoff = 0.2f * x;
+        p.min_tokens_to_keep = 4.0f;
+      },
+      [](Row& row, Real x) {
+        const std::vector<Real> p = row.probabilities();
+        std::vector<bool> kept;
+        for (std::size_t i = 0; i < p.size(); ++i)
+          kept.push_back(i < 4 || p[i] >= static_cast<Real>(0.2f * static_cast<float>(x)));
+        row.keep(kept);
+      });
+}
+
 TEST_CASE("samplers run one after the other, each over what is left") {
   compare(
       10,
