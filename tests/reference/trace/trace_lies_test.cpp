@@ -113,7 +113,6 @@ const std::vector<Lie> kRaggedLies{
      {"'target_logits'", "[3, 4]", "[M + B, V]", "[4, 4]"}},
     {"a draft outside the vocabulary", set("draft_tokens", I32{3, 4}), {"'draft_tokens'", "entry 1 is 4", "[0, 4)"}},
     {"a draft of 2^32", set("draft_tokens", I64{4294967296, 1}), {"'draft_tokens'", "entry 0 is 4294967296", "[0, 4)"}},
-    {"padding in the ragged layout", set("draft_tokens", I32{3, -1}), {"'draft_tokens'", "entry 1 is -1", "[0, 4)"}},
     {"drafts of two dimensions", set("draft_tokens", Shape{1, 2}, I32{3, 1}), {"'draft_tokens'", "[1, 2]", "[M]"}},
     {"draft rows for every row",
      set("draft_probs", Shape{4, 4}, F32(16, 0.25f)),
