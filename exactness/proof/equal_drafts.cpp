@@ -30,7 +30,7 @@ DenseMasses<Rational> residual_masses(const CountedRows& target, const CountedRo
 }
 
 using Draw = std::function<DraftTree(const DenseMasses<Rational>& q, ExactChance& chance)>;
-using Verify = std::function<std::size_t(const DraftTree&, CountedRows&, CountedRows&, ExactChance&)>;  // accepted
+using Verify = std::function<ProofStep(const DraftTree&, CountedRows&, CountedRows&, ExactChance&)>;
 
 struct Drafting {
   std::string said;
@@ -61,13 +61,13 @@ Drafting paths_of(std::int32_t length) {
 template <class Rule>
 Verify of_chain(Rule rule) {
   return [rule](const DraftTree& tree, CountedRows& p, CountedRows& q, ExactChance& chance) {
-    return static_cast<std::size_t>(rule(std::span<const Token>(tree.tokens), p, q, chance).num_accepted);
+    return step_of(tree, rule(std::span<const Token>(tree.tokens), p, q, chance));
   };
 }
 template <class Rule>
 Verify of_tree(Rule rule) {
   return [rule](const DraftTree& tree, CountedRows& p, CountedRows& q, ExactChance& chance) {
-    return rule(tree, p, q, chance).path.size();
+    return step_of(tree, rule(tree, p, q, chance));
   };
 }
 template <class Rule>
@@ -87,23 +87,50 @@ Verify of_node_alone(Rule rule) {
   });
 }
 
+// Half the sum over strings of `length` tokens of |what is emitted, completed by draws from p - the target's|. finished:
+// the probability that the string so far is emitted and completed; target: its probability.
+Rational distance_of(const OutputDistribution& emitted, const DenseMasses<Rational>& p, std::int32_t length,
+                     TokenString& text, const Rational& finished, const Rational& target) {
+  if (length == 0) return (finished > target ? Rational(finished - target) : Rational(target - finished)) / 2;
+  Rational sum(0);
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    text.push_back(static_cast<Token>(x));
+    Rational reached = finished * p[x];
+    if (const auto at = emitted.find(text); at != emitted.end()) reached += at->second;
+    sum += distance_of(emitted, p, length - 1, text, reached, Rational(target * p[x]));
+    text.pop_back();
+  }
+  return sum;
+}
+
 EqualDraftsRow measured(const std::string& name, const Drafting& drafting, const Verify& verify,
                         const DenseMasses<Rational>& p, const DenseMasses<Rational>& q) {
-  EqualDraftsRow row{name, drafting.said, drafting.budget, 0, 0, 0};
+  EqualDraftsRow row;
+  row.verifier = name;
+  row.drafts = drafting.said;
+  row.budget = drafting.budget;
+  OutputDistribution emitted, first;
+  std::int32_t depth = 0;
   ExactChance chance;
   do {
     const DraftTree tree = drafting.draw(q, chance);
     CountedRows target{&p};
     CountedRows proposal{&q};
-    const std::size_t accepted = verify(tree, target, proposal, chance);
+    const ProofStep step = verify(tree, target, proposal, chance);
+    depth = std::max(depth, tree.depth_max());
     // A leaf proposes nothing, and whoever walks past one looks at its row for nothing.
     std::erase_if(proposal.asked,
                   [&](std::uint32_t r) { return tree.children(static_cast<std::int32_t>(r) - 1).empty(); });
     const Rational& share = chance.probability();
-    row.tokens += share * Rational(accepted + 1);
+    row.tokens += share * Rational(step.accepted + 1);
+    emitted[step.emitted] += share;
+    first[{step.emitted.front()}] += share;
     row.target_rows += share * Rational(target.asked.size());
     row.proposal_rows += share * Rational(proposal.asked.size());
   } while (chance.next());
+  TokenString text;
+  row.first_distance = distance_of(first, p, 1, text, 0, 1);
+  row.distance = distance_of(emitted, p, depth + 1, text, 0, 1);
   return row;
 }
 
@@ -136,6 +163,33 @@ std::vector<EqualDraftsRow> equal_drafts(const DenseMasses<Rational>& p, const D
     add("rrsw", distinct, of_node(rrsw));
     add("target_only", distinct, of_node_alone(target_only));
     add("greedy_draft", siblings("greedy", budget, greedy_children(budget)), of_node(greedy_draft));
+    const auto add_lossy = [&](const std::string& name, const Drafting& drafting, const Verify& verify) {
+      add(name, drafting, verify);
+      rows.back().lossless = false;
+    };
+    const auto mixed = [](std::int32_t tenths) {
+      return of_chain([tenths](auto draft, auto& target, auto& proposal, auto& chance) {
+        return verify_ensemble(draft, target, proposal, Rational(Rational(tenths) / 10), chance);
+      });
+    };
+    add_lossy("ensemble:weight=0.7", chain_of(budget), mixed(7));
+    add_lossy("ensemble:weight=0.3", chain_of(budget), mixed(3));
+    add_lossy("fly:window=1,entropy=0", chain_of(budget),
+              of_chain([](auto draft, auto& target, auto& proposal, auto& chance) {
+                return verify_fly(
+                    draft, target, proposal, 1, [](const auto&) { return true; }, chance);
+              }));
+    add_lossy(
+        "relaxed:top_k=2,delta=0.3", chain_of(budget), of_chain([](auto draft, auto& target, auto&, auto& chance) {
+          const auto near = [](const auto& row) {
+            return tokens_near_best(row, 2, [](const auto& x, const auto& best) { return 10 * x >= 10 * best - 3; });
+          };
+          return verify_near_best(draft, target, near, chance);
+        }));
+    add_lossy("synthetic:rate=0.9", chain_of(budget), of_chain([](auto draft, auto& target, auto&, auto& chance) {
+                return verify_synthetic_acceptance(draft, target, Rational(Rational(9) / 10), chance);
+              }));
+    add_lossy("thresholds:acc=0.9", distinct, of_node_alone(thresholded));
     if (budget < 4) continue;
     const Drafting paths = paths_of(budget / 2);
     add("target_only", paths, of_node_alone(target_only));

@@ -45,6 +45,18 @@ TEST_CASE("tokens at equal drafts are the golden numbers, and rows read those co
   CHECK(block.target_rows >= 2);
   CHECK(block.proposal_rows == 2);
   CHECK(row_of(rows, "naive", "2 siblings, independent").proposal_rows == 0);
+  for (const EqualDraftsRow& row : rows) {
+    INFO(row.verifier << ", " << row.drafts);
+    CHECK((row.distance == 0) == row.lossless);
+    CHECK(row.first_distance <= row.distance);
+  }
+  // TV(p, q) = 3/10: the mixture keeps 3/10 of it at weight 7/10, and accepts 1 - 7/10 TV.
+  const EqualDraftsRow& mixed = row_of(rows, "ensemble:weight=0.7", "chain of 2");
+  CHECK(mixed.first_distance == Rational(9, 100));
+  CHECK(mixed.tokens == 1 + Rational(79, 100) + Rational(79 * 79, 10'000));
+  // A rejected token 2 stays where the draft after it is accepted: max(q - p, 0) is 3/10 there.
+  CHECK(row_of(rows, "fly:window=1,entropy=0", "chain of 2").first_distance == Rational(3, 10) * Rational(7, 10));
+  CHECK(row_of(rows, "synthetic:rate=0.9", "chain of 2").first_distance == Rational(27, 100));
   // One node, and the row of the accepted child.
   CHECK(row_of(rows, "rrs", "2 siblings, independent").target_rows == 1 + Rational(19, 25));
   CHECK(std::ranges::is_sorted(rows, [](const EqualDraftsRow& a, const EqualDraftsRow& b) {
