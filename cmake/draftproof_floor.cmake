@@ -10,7 +10,8 @@
 # Levels: hot is the build type's optimisation (-O3), warm -O2, cold what compiles fastest (-O1; without optimisation under the
 # sanitizers). A level belongs to a folder.
 
-# Headers that most sources include and that take long to parse, compiled once for each level.
+# Headers that most sources include and that take long to parse, compiled once for each level; under the sanitizers once more for
+# sources that take no pointers of callers, whose checks differ.
 set(draftproof_standard_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory> <optional>
   <span> <sstream> <string> <vector>)
 set(draftproof_headers_of_hot ${draftproof_standard_headers})
@@ -27,12 +28,15 @@ endif()
 option(DRAFTPROOF_UNITY "Compile files together" ON)
 
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp CONTENT "// What the floors' precompiled headers are made from.\n")
-foreach(level hot warm cold)
-  add_library(draftproof_precompiled_${level} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled.cpp)
-  target_link_libraries(draftproof_precompiled_${level} PRIVATE draftproof_ours nlohmann_json::nlohmann_json)
-  target_compile_options(draftproof_precompiled_${level} PRIVATE ${draftproof_flags_of_${level}})
-  target_precompile_headers(draftproof_precompiled_${level} PRIVATE ${draftproof_headers_of_${level}})
-  set_target_properties(draftproof_precompiled_${level} PROPERTIES DRAFTPROOF_TAKES_POINTERS ON)
+foreach(name hot warm cold hot_own warm_own cold_own)
+  string(REPLACE "_own" "" level ${name})
+  add_library(draftproof_precompiled_${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(draftproof_precompiled_${name} PRIVATE draftproof_ours nlohmann_json::nlohmann_json)
+  target_compile_options(draftproof_precompiled_${name} PRIVATE ${draftproof_flags_of_${level}})
+  target_precompile_headers(draftproof_precompiled_${name} PRIVATE ${draftproof_headers_of_${level}})
+  if(name STREQUAL level)
+    set_target_properties(draftproof_precompiled_${name} PROPERTIES DRAFTPROOF_TAKES_POINTERS ON)
+  endif()
 endforeach()
 
 # Neighbours in a folder are compiled together, up to eight at a time: the names of their anonymous namespaces must differ.
@@ -126,11 +130,10 @@ function(draftproof_sources floor level)
   if(DRAFTPROOF_UNITY AND NOT arg_ALONE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   endif()
-  if(takes_pointers OR NOT DRAFTPROOF_SANITIZE)  # others differ in the sanitizer's flags
-    target_precompile_headers(${target} REUSE_FROM draftproof_precompiled_${level})
-  else()
-    target_precompile_headers(${target} PRIVATE ${draftproof_headers_of_${level}})
+  if(DRAFTPROOF_SANITIZE AND NOT takes_pointers)
+    string(APPEND level _own)
   endif()
+  target_precompile_headers(${target} REUSE_FROM draftproof_precompiled_${level})
   target_sources(draftproof_${floor} PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 

@@ -7,7 +7,7 @@
 
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/terminal.hpp"
-#include "engine/heads/draft_audit.hpp"
+#include "engine/heads/lab/draft_audit.hpp"
 
 namespace draftproof {
 

@@ -9,6 +9,7 @@
 #include "base/words.hpp"
 #include "cli/bench/cases.hpp"
 #include "cli/bench/inputs.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "engine/transformer/buffers.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "engine/transformer/transformer_weights.hpp"
@@ -185,32 +186,22 @@ class Passes {
 
   // Tokens [from, from + count), with the logits of all or of the last one.
   void run(std::int64_t from, std::int64_t count, bool last_only) {
-    const auto n = static_cast<std::size_t>(count);
-    tokens_.resize(n);
-    positions_.resize(n);
-    streams_.assign(n, 0);
-    parents_.resize(n);
-    slots_.resize(n);
-    wanted_.clear();
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::int64_t position = from + static_cast<std::int64_t>(i);
-      tokens_[i] = static_cast<Token>(position * 37 % model_.vocab_size());
-      positions_[i] = static_cast<std::int32_t>(position);
-      parents_[i] = static_cast<std::int32_t>(i) - 1;
-      slots_[i] = position;
-      if (!last_only || i + 1 == n) wanted_.push_back(static_cast<std::int32_t>(i));
+    batch_.clear();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t position = from + i;
+      batch_.add(static_cast<Token>(position * 37 % model_.vocab_size()), position, static_cast<std::int32_t>(i) - 1,
+                 position);
+      if (!last_only || i + 1 == count) batch_.wanted.push_back(static_cast<std::int32_t>(i));
     }
-    const StreamContext context{blocks_, from};
-    model_.forward({tokens_, positions_, streams_, parents_, slots_, {&context, 1}, wanted_, {}}, *kv_, out_);
+    batch_.contexts.push_back({blocks_, from});
+    model_.forward(batch_.view(), *kv_, out_);
   }
 
  private:
   TransformerModel model_;
   std::unique_ptr<KvCache> kv_;
   std::vector<std::int32_t> blocks_;
-  std::vector<Token> tokens_;
-  std::vector<std::int32_t> positions_, streams_, parents_, wanted_;
-  std::vector<std::int64_t> slots_;
+  GatheredBatch batch_;
   ForwardOutput out_;
 };
 
@@ -227,18 +218,12 @@ class Attention {
         kernels_.to_f16(noise.data(), noise.size(), kv_.keys(0, block, head));
         kernels_.to_f16(noise.data(), noise.size(), kv_.values(0, block, head));
       }
-    for (std::int64_t i = 0; i < rows; ++i) {
-      positions_.push_back(static_cast<std::int32_t>(context_len + i));
-      parents_.push_back(static_cast<std::int32_t>(i) - 1);
-      slots_.push_back(context_len + i);
-    }
-    tokens_.assign(static_cast<std::size_t>(rows), 0);
-    streams_.assign(static_cast<std::size_t>(rows), 0);
-    contexts_ = {{blocks_, context_len}};
+    batch_.add_chain(std::vector<Token>(static_cast<std::size_t>(rows), 0), context_len);
+    batch_.contexts = {{blocks_, context_len}};
     queries_ = normal_numbers(rows * kHeads * kHeadLen);
     out_.resize(queries_.size());
-    paths_.build(batch());
-    tasks_ = attention_tasks(batch(), kHeads, kKvHeads, 1);
+    paths_.build(batch_.view());
+    tasks_ = attention_tasks(batch_.view(), kHeads, kKvHeads, 1);
   }
 
   void run() {
@@ -247,7 +232,7 @@ class Attention {
   }
 
   std::uint64_t bytes() const {  // of keys and values
-    return static_cast<std::uint64_t>(positions_.front()) * 2 * kKvHeads * kHeadLen * sizeof(std::uint16_t);
+    return static_cast<std::uint64_t>(batch_.positions.front()) * 2 * kKvHeads * kHeadLen * sizeof(std::uint16_t);
   }
 
  private:
@@ -255,15 +240,10 @@ class Attention {
   static constexpr std::int64_t kKvHeads = 3;
   static constexpr std::int64_t kHeadLen = 64;
 
-  ForwardBatch batch() const { return {tokens_, positions_, streams_, parents_, slots_, contexts_, {}, {}}; }
-
   TransformerKernels kernels_;
   TransformerKvCache kv_;
   std::vector<std::int32_t> blocks_;
-  std::vector<Token> tokens_;
-  std::vector<std::int32_t> positions_, streams_, parents_;
-  std::vector<std::int64_t> slots_;
-  std::vector<StreamContext> contexts_;
+  GatheredBatch batch_;
   std::vector<float> queries_, out_;
   AttentionPaths paths_;
   std::vector<AttentionTask> tasks_;

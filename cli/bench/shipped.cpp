@@ -1,10 +1,10 @@
 
 #include <memory>
-#include <numeric>
 
 #include "cli/bench/cases.hpp"
 #include "cli/bench/peer.hpp"
 #include "engine/decode/generate.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "engine/model/shipped_model.hpp"
 #include "engine/model/text_model.hpp"
 
@@ -36,17 +36,11 @@ BenchCase prefill_case(int threads) {
     BenchWork work;
     work.elements = kPrompt;
     work.body = [model, kv, output = ForwardOutput()]() mutable {
-      const std::vector<Token> tokens = prompt_of(kPrompt);
-      std::vector<std::int32_t> positions(tokens.size()), streams(tokens.size(), 0), parents(tokens.size());
-      std::vector<std::int64_t> slots(tokens.size());
-      std::iota(positions.begin(), positions.end(), 0);
-      std::iota(parents.begin(), parents.end(), kContextParent);
-      std::iota(slots.begin(), slots.end(), 0);
-      std::vector<std::int32_t> blocks(static_cast<std::size_t>(kPrompt / kKvBlockSlots));
-      std::iota(blocks.begin(), blocks.end(), 0);
-      const StreamContext context{blocks, 0};
-      const std::int32_t wanted = static_cast<std::int32_t>(tokens.size()) - 1;
-      model->model->forward({tokens, positions, streams, parents, slots, {&context, 1}, {&wanted, 1}, {}}, *kv, output);
+      GatheredBatch batch;
+      batch.add_chain(prompt_of(kPrompt), 0);
+      batch.contexts.emplace_back();
+      batch.wanted = {batch.size() - 1};
+      model->model->forward(batch.view(), *kv, output);
     };
     return work;
   });

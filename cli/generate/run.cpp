@@ -11,7 +11,7 @@
 #include "cli/shared/this_machine.hpp"
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter_factory.hpp"
-#include "engine/heads/recorded_run.hpp"
+#include "engine/heads/lab/recorded_run.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/trace/trace_writer.hpp"

@@ -15,7 +15,7 @@
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
 #include "engine/grammar/compile_grammar.hpp"
-#include "engine/heads/acceptance_oracle.hpp"
+#include "engine/heads/lab/acceptance_oracle.hpp"
 #include "engine/metrics/acceptance.hpp"
 #include "engine/model/prompt_set.hpp"
 #include "engine/model/text_model.hpp"

@@ -246,32 +246,24 @@ void ModelBackend::gather(const PlannedRequest& planned, const ActiveRequest& re
   places_.emplace_back();
   for (std::int32_t s = 0; s < planned.num_streams; ++s) {
     const PlannedStream& stream = planned.streams[static_cast<std::size_t>(s)];
-    const auto first = static_cast<std::int32_t>(tokens_.size());
-    places_.back()[static_cast<std::size_t>(s)] = {tokens_.size(), wanted_.size()};
-    const auto add = [&](Token token, std::int64_t position, std::int32_t parent, std::int64_t slot) {
-      tokens_.push_back(token);
-      positions_.push_back(static_cast<std::int32_t>(position));
-      streams_.push_back(static_cast<std::int32_t>(contexts_.size()));
-      parents_.push_back(parent);
-      slots_.push_back(slot);
-    };
+    places_.back()[static_cast<std::size_t>(s)] = {batch_.tokens.size(), batch_.wanted.size()};
     for (std::int32_t i = 0; i < stream.num_tokens; ++i) {
       const std::int64_t position = stream.context.length + i;
-      add(request.stream(s)[static_cast<std::size_t>(position)], position, i == 0 ? kContextParent : first + i - 1,
-          stream.context.slot(position));
+      batch_.add(request.stream(s)[static_cast<std::size_t>(position)], position,
+                 i == 0 ? kContextParent : batch_.size() - 1, stream.context.slot(position));
     }
-    const std::int32_t root = first + stream.num_tokens - 1;
-    if (planned.sample) wanted_.push_back(root);
+    const std::int32_t root = batch_.size() - 1;
+    if (planned.sample) batch_.wanted.push_back(root);
     if (planned.sample && request.speculates) {
       const DraftTree& tree = request.step.draft.tree;
       for (std::int32_t node = 0; node < tree.size(); ++node) {
         const std::int32_t parent = tree.parents[static_cast<std::size_t>(node)] + root + 1;
-        wanted_.push_back(static_cast<std::int32_t>(tokens_.size()));
-        add(tree.tokens[static_cast<std::size_t>(node)], positions_[static_cast<std::size_t>(parent)] + 1, parent,
-            stream.draft_slot(node));
+        batch_.wanted.push_back(batch_.add(tree.tokens[static_cast<std::size_t>(node)],
+                                           batch_.positions[static_cast<std::size_t>(parent)] + 1, parent,
+                                           stream.draft_slot(node)));
       }
     }
-    contexts_.push_back(stream.context);
+    batch_.contexts.push_back(stream.context);
   }
 }
 
@@ -386,8 +378,8 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   outcome.begin_ns = now();
   swap_blocks(plan.swap_out, true);
   swap_blocks(plan.swap_in, false);
-  tokens_.clear(), positions_.clear(), streams_.clear(), parents_.clear(), wanted_.clear(), slots_.clear();
-  contexts_.clear(), places_.clear();
+  batch_.clear();
+  places_.clear();
   failures_.assign(plan.requests.size(), nullptr);
   outcome.sequences.assign(plan.requests.size(), {});
   const auto guarded = [&](std::size_t i, auto action) {
@@ -415,9 +407,9 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
     }
   }
   const std::int64_t before_verify = now();
-  if (!tokens_.empty()) {
+  if (batch_.size() > 0) {
     const auto layers = drafter_ == nullptr ? std::span<const std::int32_t>() : drafter_->hidden_layers();
-    target_.forward({tokens_, positions_, streams_, parents_, slots_, contexts_, wanted_, layers}, *cache_, output_);
+    target_.forward(batch_.view(layers), *cache_, output_);
   }
   outcome.verify_ns = now() - before_verify;
   const std::int64_t before_sample = now();

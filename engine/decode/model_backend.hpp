@@ -14,6 +14,7 @@
 
 #include "engine/decode/generation.hpp"
 #include "engine/decode/step_sampler.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "engine/scheduler/draft_selection.hpp"
 #include "engine/scheduler/speculation_policy.hpp"
 #include "engine/scheduler/step_plan.hpp"
@@ -101,10 +102,7 @@ class ModelBackend final : public Backend {
     std::size_t first_token;
     std::size_t first_wanted;
   };
-  std::vector<Token> tokens_;
-  std::vector<std::int32_t> positions_, streams_, parents_, wanted_;
-  std::vector<std::int64_t> slots_;
-  std::vector<StreamContext> contexts_;
+  GatheredBatch batch_;
   std::vector<std::array<Place, kStreamsMax>> places_;  // by index in the plan
   std::vector<std::exception_ptr> failures_;            // by index in the plan
   ForwardOutput output_;

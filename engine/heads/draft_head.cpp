@@ -112,8 +112,8 @@ void DraftHead::run_layers(const HeadBatch& batch, const PassInput& input, Trans
   rope_.extend(positions);
   const std::int32_t last = static_cast<std::int32_t>(layers_.size()) +
                             (description().norm_output || description().family == HeadFamily::dflash ? 1 : 0);
-  const ForwardBatch of_pass{batch.tokens, batch.positions, batch.streams, batch.parents,
-                             batch.slots,  batch.contexts,  batch.wanted,  {&last, 1}};
+  ForwardBatch of_pass = batch;
+  of_pass.hidden_layers = {&last, 1};
   pass_.run(context_of(input), of_pass, kv, output_);
   out.logits.swap(output_.logits);
   out.states.swap(output_.hidden);
@@ -159,9 +159,7 @@ void DraftHead::store_context(const HeadBatch& batch, std::span<const float> sta
   std::int32_t positions = 0;
   for (const std::int32_t position : batch.positions) positions = std::max(positions, position + 1);
   rope_.extend(positions);
-  const ForwardBatch of_pass{
-      batch.tokens, batch.positions, batch.streams, batch.parents, batch.slots, batch.contexts, {}, {}};
-  pass_.store_context(context_of({}), of_pass, states, kv);
+  pass_.store_context(context_of({}), batch, states, kv);
 }
 
 void DraftHead::run_blocks(const HeadBatch& batch, TransformerKvCache& kv, HeadOutput& out) {

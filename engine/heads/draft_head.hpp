@@ -17,17 +17,10 @@
 
 namespace draftproof {
 
-// Tokens of a head's pass, as in ForwardBatch: positions are those of the tokens, also of pairs.
-struct HeadBatch {
-  std::span<const Token> tokens;            // [n]
-  std::span<const std::int32_t> positions;  // [n]
-  std::span<const std::int32_t> streams;    // [n]
-  std::span<const std::int32_t> parents;    // [n]
-  std::span<const std::int64_t> slots;      // [n]
-  std::span<const StreamContext> contexts;  // [streams]
-  std::span<const std::int32_t> wanted;     // [m] whose rows of logits are asked for
+// Tokens of a head's pass: positions are those of the tokens, also of pairs; `hidden_layers` is the head's own matter.
+struct HeadBatch : ForwardBatch {
   // [n] the slots of what lies between the context and a token that hangs from it, in order; empty: nothing does.
-  std::span<const std::vector<std::int64_t>> tails;
+  std::span<const std::vector<std::int64_t>> tails = {};
 };
 
 struct HeadOutput {

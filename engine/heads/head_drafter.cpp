@@ -26,22 +26,8 @@ constexpr std::size_t kSidesMax = 2;         // of a draft: the request's tokens
 }  // namespace
 
 void HeadDrafter::Batch::clear() {
-  tokens.clear(), positions.clear(), streams.clear(), parents.clear(), wanted.clear(), slots.clear();
-  contexts.clear(), tails.clear(), origins.clear(), features.clear(), states.clear();
-}
-
-// follows: the token before it in the batch; else its context, which is the last one of contexts once it is complete.
-void HeadDrafter::Batch::add(Token token, std::int64_t position, bool follows, std::int64_t slot) {
-  const auto index = static_cast<std::int32_t>(tokens.size());
-  tokens.push_back(token);
-  positions.push_back(static_cast<std::int32_t>(position));
-  streams.push_back(static_cast<std::int32_t>(contexts.size()));
-  parents.push_back(follows ? index - 1 : kContextParent);
-  slots.push_back(slot);
-}
-
-HeadBatch HeadDrafter::Batch::view() const {
-  return {tokens, positions, streams, parents, slots, contexts, wanted, tails};
+  GatheredBatch::clear();
+  tails.clear(), origins.clear(), features.clear(), states.clear();
 }
 
 // What a draft hangs behind: the request's tokens, and where the draft is guided the companion's.
@@ -141,7 +127,8 @@ void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t 
   const std::int64_t before = cache.first_entry();
   if (before == 1 && begin == 1) cache.kv().clear_slot(side.kv.slot(0));
   for (std::int64_t p = begin; p < end; ++p) {
-    batch_.add(side.tokens[static_cast<std::size_t>(p)], p, p != begin, side.kv.slot(p));
+    batch_.add(side.tokens[static_cast<std::size_t>(p)], p, p == begin ? kContextParent : batch_.size() - 1,
+               side.kv.slot(p));
     batch_.add_features(cache.features(side.kv, p - before));
     batch_.origins.emplace_back(&side, p - before);
   }
@@ -320,7 +307,7 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
       late_rows += std::max<std::int64_t>(end - from - kFreshRowsMax, 0);
       if (from < end) add_tokens(side, from, end, cache);
       cache.mark_stored(side, from, end);
-      if (cache.first_entry() == 1) batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
+      if (cache.first_entry() == 1) batch_.wanted.push_back(batch_.size() - 1);
     }
   const std::int64_t num_rows = std::ssize(batch_.tokens);
   if (num_rows > 0) store_batch(cache);
@@ -335,8 +322,9 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
       for (const Side& side : growth.sides) {
         for (std::int32_t i = 0; i < description.block_len; ++i) {
           if (i >= (description.from_anchor ? 0 : 1) && i < growth.length_max + (description.from_anchor ? 0 : 1))
-            batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
-          batch_.add(i == 0 ? side.tokens.back() : description.mask_token, side.newest() + i, i > 0, scratch++);
+            batch_.wanted.push_back(batch_.size());
+          batch_.add(i == 0 ? side.tokens.back() : description.mask_token, side.newest() + i,
+                     i == 0 ? kContextParent : batch_.size() - 1, scratch++);
         }
         batch_.contexts.push_back({side.kv.blocks, side.newest()});
       }
@@ -390,8 +378,7 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cach
           output_.logits.insert(output_.logits.end(), base.begin(), base.end());
           continue;
         }
-        batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
-        batch_.add(of.token, side.newest() + of.depth, false, of.slots[s]);
+        batch_.wanted.push_back(batch_.add(of.token, side.newest() + of.depth, kContextParent, of.slots[s]));
         batch_.contexts.push_back({side.kv.blocks, side.newest() + 1});
         std::vector<std::int64_t>& tail = batch_.tails.emplace_back();
         for (const std::int32_t above : growth.ancestors(of.parent)) tail.push_back(growth.at(above).slots[s]);

@@ -11,6 +11,7 @@
 #include "engine/draft/drafter.hpp"
 #include "engine/heads/draft_head.hpp"
 #include "engine/heads/head_entries.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "reference/logits/pipeline.hpp"
 
 namespace draftproof {
@@ -78,11 +79,7 @@ class HeadDrafter final : public Drafter {
   static bool follows_grammar(const Growth& growth);
   std::vector<float> target_row_after(const Growth& growth, std::int32_t node) const;
 
-  struct Batch {
-    std::vector<Token> tokens;
-    std::vector<std::int32_t> positions, streams, parents, wanted;
-    std::vector<std::int64_t> slots;
-    std::vector<StreamContext> contexts;
+  struct Batch : GatheredBatch {
     std::vector<std::vector<std::int64_t>> tails;
     std::vector<std::pair<const Side*, std::int64_t>> origins;  // of the tokens that the features are of
     std::vector<float> features;                                // that the states are made of, where they are
@@ -92,8 +89,7 @@ class HeadDrafter final : public Drafter {
     void add_features(std::span<const float> of_token) {
       features.insert(features.end(), of_token.begin(), of_token.end());
     }
-    void add(Token token, std::int64_t position, bool follows, std::int64_t slot);
-    HeadBatch view() const;
+    HeadBatch view() const { return {GatheredBatch::view(), tails}; }
   };
 
   std::shared_ptr<DraftHead> head_;

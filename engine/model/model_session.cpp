@@ -58,39 +58,20 @@ void ModelSession::tree_logits(std::span<const Token> context, std::span<const T
   reserve(stream, context_.size() + nodes.size());
   keep_common_prefix(stream, context_);
 
-  Batch& batch = batch_;
+  blocks_.resize(static_cast<std::size_t>(stream.cache->num_slots() / kKvBlockSlots));
+  std::iota(blocks_.begin(), blocks_.end(), 0);
   const std::size_t cached = stream.committed.size();
-  const std::size_t fresh = context_.size() - cached;
-  const std::size_t n = fresh + nodes.size();
-  batch.tokens.assign(context_.begin() + static_cast<std::ptrdiff_t>(cached), context_.end());
-  batch.tokens.insert(batch.tokens.end(), nodes.begin(), nodes.end());
-  batch.streams.assign(n, 0);
-  batch.parents.resize(n);
-  batch.positions.resize(n);
-  batch.slots.resize(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const bool is_node = i >= fresh;
-    const std::int32_t parent =
-        is_node ? parents[i - fresh] + static_cast<std::int32_t>(fresh) : static_cast<std::int32_t>(i) - 1;
-    batch.parents[i] = parent;
-    batch.positions[i] = parent == kContextParent ? static_cast<std::int32_t>(cached)
-                                                  : batch.positions[static_cast<std::size_t>(parent)] + 1;
-    batch.slots[i] = static_cast<std::int64_t>(cached + i);
+  batch_.clear();
+  batch_.add_chain(std::span(context_).subspan(cached), static_cast<std::int64_t>(cached));
+  const std::int32_t root = batch_.size() - 1;
+  batch_.wanted.push_back(root);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::int32_t parent = parents[i] + root + 1;
+    batch_.wanted.push_back(batch_.add(nodes[i], batch_.positions[static_cast<std::size_t>(parent)] + 1, parent,
+                                       static_cast<std::int64_t>(context_.size() + i)));
   }
-  batch.wanted.resize(nodes.size() + 1);
-  std::iota(batch.wanted.begin(), batch.wanted.end(), static_cast<std::int32_t>(fresh) - 1);
-  batch.blocks.resize(static_cast<std::size_t>(stream.cache->num_slots() / kKvBlockSlots));
-  std::iota(batch.blocks.begin(), batch.blocks.end(), 0);
-  const StreamContext committed{batch.blocks, static_cast<std::int64_t>(cached)};
-  model_.forward({batch.tokens,
-                  batch.positions,
-                  batch.streams,
-                  batch.parents,
-                  batch.slots,
-                  std::span(&committed, 1),
-                  batch.wanted,
-                  {}},
-                 *stream.cache, output_);
+  batch_.contexts.push_back({blocks_, static_cast<std::int64_t>(cached)});
+  model_.forward(batch_.view(), *stream.cache, output_);
   stream.committed.assign(context_.begin(), context_.end());
   stream.nodes.assign(nodes.begin(), nodes.end());
   stream.parents.assign(parents.begin(), parents.end());

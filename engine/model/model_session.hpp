@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/model/language_model.hpp"
+#include "engine/model/gathered_batch.hpp"
 
 namespace draftproof {
 
@@ -45,11 +45,8 @@ class ModelSession {
   std::map<std::uint64_t, Stream> streams_;
   std::vector<Token> context_;  // with the start token
   ForwardOutput output_;
-  struct Batch {
-    std::vector<Token> tokens;
-    std::vector<std::int32_t> positions, streams, parents, wanted, blocks;
-    std::vector<std::int64_t> slots;
-  } batch_;
+  GatheredBatch batch_;
+  std::vector<std::int32_t> blocks_;
 };
 
 }  // namespace draftproof

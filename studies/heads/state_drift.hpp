@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/heads/slow_head.hpp"
+#include "engine/heads/lab/slow_head.hpp"
 #include "studies/heads/head_recorder.hpp"
 
 namespace draftproof {

@@ -14,7 +14,7 @@
 #include "engine/chat/chat_template.hpp"
 #include "engine/grammar/gbnf.hpp"
 #include "engine/grammar/json_schema.hpp"
-#include "engine/heads/draft_audit.hpp"
+#include "engine/heads/lab/draft_audit.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/scheduler/step_cost.hpp"

@@ -6,7 +6,7 @@
 
 namespace draftproof::testing {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(DRAFTPROOF_SANITIZED)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;

@@ -7,6 +7,7 @@
 
 #include "engine/heads/draft_head.hpp"
 #include "engine/heads/head_files.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
 
@@ -33,23 +34,15 @@ struct Target {
 };
 
 // Tokens at positions [first, first + n), a chain behind `length` tokens of context.
-struct Chain {
-  std::vector<Token> tokens;
-  std::vector<std::int32_t> positions, streams, parents, wanted, blocks{0, 1, 2, 3, 4};
-  std::vector<std::int64_t> slots;
-  std::vector<StreamContext> contexts;
+struct Chain : GatheredBatch {
+  std::vector<std::int32_t> blocks{0, 1, 2, 3, 4};
 
-  Chain(std::span<const Token> of, std::int32_t first) : tokens(of.begin(), of.end()) {
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(of.size()); ++i) {
-      positions.push_back(first + i);
-      streams.push_back(0);
-      parents.push_back(i - 1);
-      wanted.push_back(i);
-      slots.push_back(first + i);
-    }
+  Chain(std::span<const Token> of, std::int32_t first) {
+    add_chain(of, first);
+    for (std::int32_t i = 0; i < size(); ++i) wanted.push_back(i);
     contexts.push_back({blocks, first});
   }
-  HeadBatch batch() const { return {tokens, positions, streams, parents, slots, contexts, wanted, {}}; }
+  HeadBatch batch() const { return {view()}; }
 };
 
 // Logits after every pair of a chain: features [n, layers, width] of tokens 0 to n - 1, and the token behind each.
@@ -195,13 +188,9 @@ void compare_pairs(const Golden& golden, std::vector<std::size_t> layers, Compar
       std::vector<std::vector<std::int64_t>> tails(rows);
       for (std::size_t i = 0; i < rows; ++i) {
         const auto newest = static_cast<std::int32_t>(i) + 1;
-        drafts.tokens.push_back(golden.drafts()[i * steps + step - 1]);
-        drafts.positions.push_back(newest + static_cast<std::int32_t>(step));
-        drafts.streams.push_back(static_cast<std::int32_t>(i));
-        drafts.parents.push_back(kContextParent);
-        drafts.wanted.push_back(static_cast<std::int32_t>(i));
         const auto slot = [&](std::size_t s) { return static_cast<std::int64_t>(80 + (s - 1) * rows + i); };
-        drafts.slots.push_back(slot(step));
+        drafts.wanted.push_back(drafts.add(golden.drafts()[i * steps + step - 1],
+                                           newest + static_cast<std::int32_t>(step), kContextParent, slot(step)));
         for (std::size_t s = 1; s < step; ++s) tails[i].push_back(slot(s));
         drafts.contexts.push_back({drafts.blocks, newest + 1});
       }

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "engine/heads/slow_head.hpp"
+#include "engine/heads/lab/slow_head.hpp"
 #include "tests/engine/heads/random_heads.hpp"
 
 namespace draftproof::testing {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/model/language_model.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof::testing {
@@ -71,12 +71,9 @@ class DecodedStreams {
   // from anything of it and are forgotten. Returns how many rows or slots differ from plain decoding.
   int run_batch(std::int64_t chunk, std::int64_t drafts, PlainDecoding& plain) {
     Batch batch;
-    std::vector<std::vector<std::int32_t>> blocks_before;
-    std::vector<std::int64_t> committed(streams_.size());
     std::vector<std::int32_t> scratch;
-    for (std::size_t s = 0; s < streams_.size(); ++s) {
-      Stream& stream = streams_[s];
-      committed[s] = static_cast<std::int64_t>(stream.tokens.size());
+    for (Stream& stream : streams_) {
+      const auto committed = static_cast<std::int64_t>(stream.tokens.size());
       std::vector<std::int32_t> nodes;  // of this stream in this batch
       const std::int64_t count = random_.below(chunk + 1);
       for (std::int64_t c = 0; c < count; ++c) {
@@ -84,28 +81,26 @@ class DecodedStreams {
         if (position % kKvBlockSlots == 0) stream.blocks.push_back(take_block());
         stream.tokens.push_back(random_.token(model_.vocab_size()));
         const std::int64_t slot = std::int64_t{stream.blocks.back()} * kKvBlockSlots + position % kKvBlockSlots;
-        nodes.push_back(batch.add(s, stream.tokens, nodes.empty() ? kContextParent : nodes.back(), slot));
+        nodes.push_back(batch.add(stream.tokens, nodes.empty() ? kContextParent : nodes.back(), slot));
       }
       const std::int64_t tree = random_.below(drafts + 1);
       for (std::int64_t d = 0; d < tree; ++d) {
         const std::int64_t from = random_.below(static_cast<std::int64_t>(nodes.size()) + 1) - 1;
         std::vector<Token> path = from < 0
-                                      ? std::vector<Token>(stream.tokens.begin(), stream.tokens.begin() + committed[s])
+                                      ? std::vector<Token>(stream.tokens.begin(), stream.tokens.begin() + committed)
                                       : batch.paths[static_cast<std::size_t>(nodes[static_cast<std::size_t>(from)])];
         path.push_back(random_.token(model_.vocab_size()));
         if (d % kKvBlockSlots == 0) scratch.push_back(take_block());
         // Backwards in the block, so that drafts never look like a block in order.
         const std::int64_t slot = std::int64_t{scratch.back()} * kKvBlockSlots + 15 - d % kKvBlockSlots;
-        nodes.push_back(batch.add(s, path, from < 0 ? kContextParent : nodes[static_cast<std::size_t>(from)], slot));
+        nodes.push_back(batch.add(path, from < 0 ? kContextParent : nodes[static_cast<std::size_t>(from)], slot));
       }
+      batch.contexts.push_back({stream.blocks, committed});
     }
-    for (std::size_t s = 0; s < streams_.size(); ++s) batch.contexts.push_back({streams_[s].blocks, committed[s]});
     for (std::size_t i = 0; i < batch.tokens.size(); i += random_.chance(0.3) ? 2 : 1)
       batch.wanted.push_back(static_cast<std::int32_t>(i));
     ForwardOutput out;
-    model_.forward(
-        {batch.tokens, batch.positions, batch.stream_of, batch.parents, batch.slots, batch.contexts, batch.wanted, {}},
-        *kv_, out);
+    model_.forward(batch.view(), *kv_, out);
     int mismatches = 0;
     const auto vocab = static_cast<std::size_t>(model_.vocab_size());
     for (std::size_t r = 0; r < batch.wanted.size(); ++r) {
@@ -127,21 +122,12 @@ class DecodedStreams {
     std::vector<Token> tokens;
     std::vector<std::int32_t> blocks;
   };
-  struct Batch {
-    std::vector<Token> tokens;
-    std::vector<std::int32_t> positions, stream_of, parents, wanted;
-    std::vector<std::int64_t> slots;
-    std::vector<StreamContext> contexts;
+  struct Batch : GatheredBatch {
     std::vector<std::vector<Token>> paths;  // from the beginning of the stream, by token of the batch
 
-    std::int32_t add(std::size_t stream, const std::vector<Token>& path, std::int32_t parent, std::int64_t slot) {
-      tokens.push_back(path.back());
-      positions.push_back(static_cast<std::int32_t>(path.size()) - 1);
-      stream_of.push_back(static_cast<std::int32_t>(stream));
-      parents.push_back(parent);
-      slots.push_back(slot);
+    std::int32_t add(const std::vector<Token>& path, std::int32_t parent, std::int64_t slot) {
       paths.push_back(path);
-      return static_cast<std::int32_t>(tokens.size()) - 1;
+      return GatheredBatch::add(path.back(), static_cast<std::int64_t>(path.size()) - 1, parent, slot);
     }
   };
 

@@ -1,10 +1,11 @@
-#include "engine/heads/head_faults.hpp"
+#include "engine/heads/lab/head_faults.hpp"
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 #include <set>
 #include <utility>
+
+#include "engine/model/gathered_batch.hpp"
 
 namespace draftproof {
 
@@ -118,18 +119,12 @@ class ChangesTokens : public FaultyDrafter {
 
 // The target's most probable token behind others.
 Token prediction_of(TransformerModel& target, std::span<const Token> tokens) {
-  const auto n = static_cast<std::int32_t>(tokens.size());
-  std::vector<std::int32_t> positions(tokens.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  std::vector<std::int32_t> parents(positions);
-  for (std::int32_t& parent : parents) --parent;  // kContextParent, then a chain
-  const std::vector<std::int64_t> slots(positions.begin(), positions.end());
-  const std::vector<std::int32_t> streams(tokens.size(), 0);
-  const std::int32_t last = n - 1;
-  const StreamContext nothing;
-  const auto kv = target.make_kv_cache(n);
+  GatheredBatch batch;
+  batch.add_chain(tokens, 0);
+  batch.contexts.emplace_back();
+  batch.wanted = {batch.size() - 1};
   ForwardOutput out;
-  target.forward({tokens, positions, streams, parents, slots, {&nothing, 1}, {&last, 1}, {}}, *kv, out);
+  target.forward(batch.view(), *target.make_kv_cache(batch.size()), out);
   return static_cast<Token>(std::ranges::max_element(out.logits) - out.logits.begin());
 }
 

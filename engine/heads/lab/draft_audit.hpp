@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/heads/recorded_run.hpp"
+#include "engine/heads/lab/recorded_run.hpp"
 #include "engine/transformer/transformer_model.hpp"
 
 namespace draftproof {

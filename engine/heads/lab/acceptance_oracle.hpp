@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "engine/heads/head_drafter.hpp"
-#include "engine/heads/slow_head.hpp"
+#include "engine/heads/lab/slow_head.hpp"
 
 namespace draftproof {
 

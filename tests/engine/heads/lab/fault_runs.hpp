@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/heads/head_faults.hpp"
+#include "engine/heads/lab/head_faults.hpp"
 #include "tests/engine/heads/head_runs.hpp"
 #include "tests/engine/heads/taught_heads.hpp"
 

@@ -1,6 +1,6 @@
 // Recorded runs of heads beside what the head proposes: runs of ours, sound and with the faults of head_faults.hpp, and
 // runs whose arithmetic rounds otherwise.
-#include "engine/heads/draft_audit.hpp"
+#include "engine/heads/lab/draft_audit.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <set>
 
 #include "base/dtype.hpp"
-#include "engine/heads/acceptance_oracle.hpp"
-#include "engine/heads/recorded_replay.hpp"
-#include "tests/engine/heads/fault_runs.hpp"
+#include "engine/heads/lab/acceptance_oracle.hpp"
+#include "engine/heads/lab/recorded_replay.hpp"
+#include "tests/engine/heads/lab/fault_runs.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/sanitizers.hpp"

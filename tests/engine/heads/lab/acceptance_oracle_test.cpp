@@ -1,6 +1,6 @@
 // Rows of heads in an engine against a slow head's. DRAFTPROOF_HEAD_DRAFTS=100000 goes on until as many drafts have
 // been compared.
-#include "engine/heads/acceptance_oracle.hpp"
+#include "engine/heads/lab/acceptance_oracle.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

@@ -1,10 +1,11 @@
-#include "engine/heads/recorded_replay.hpp"
+#include "engine/heads/lab/recorded_replay.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "engine/model/gathered_batch.hpp"
 
 namespace draftproof {
 namespace {
@@ -69,39 +70,22 @@ void RecordedReplay::compute_features(const DraftedRequest& request) {
   const auto num_steps = static_cast<std::int64_t>(request.steps.size());
   const std::vector<std::int32_t> blocks = blocks_from(0, static_cast<std::int64_t>(n) + num_steps);
   const auto kv = target_.make_kv_cache(std::ssize(blocks) * kKvBlockSlots);
-  std::vector<std::int32_t> positions(n), parents(n);
-  std::vector<std::int64_t> slots(n);
-  std::iota(positions.begin(), positions.end(), 0);
-  std::iota(parents.begin(), parents.end(), kContextParent);
-  std::iota(slots.begin(), slots.end(), 0);
-  const StreamContext nothing{blocks, 0};
+  GatheredBatch batch;
+  batch.add_chain(request.tokens, 0);
+  batch.contexts.push_back({blocks, 0});
   ForwardOutput out;
-  target_.forward(
-      {request.tokens, positions, std::vector<std::int32_t>(n, 0), parents, slots, {&nothing, 1}, {}, layers_}, *kv,
-      out);
+  target_.forward(batch.view(layers_), *kv, out);
   hidden_ = std::move(out.hidden);
   // The first rejected drafts of chains, each behind its own context.
   rejected_.clear();
   rejected_row_.assign(request.steps.size(), -1);
-  std::vector<Token> tokens;
-  std::vector<StreamContext> contexts;
-  positions.clear(), slots.clear();
+  batch.clear();
   std::int64_t rows = 0;
   const auto compute = [&] {
-    if (tokens.empty()) return;
-    std::vector<std::int32_t> streams(tokens.size());
-    std::iota(streams.begin(), streams.end(), 0);
-    target_.forward({tokens,
-                     positions,
-                     streams,
-                     std::vector<std::int32_t>(tokens.size(), kContextParent),
-                     slots,
-                     contexts,
-                     {},
-                     layers_},
-                    *kv, out);
+    if (batch.size() == 0) return;
+    target_.forward(batch.view(layers_), *kv, out);
     rejected_.insert(rejected_.end(), out.hidden.begin(), out.hidden.end());
-    tokens.clear(), positions.clear(), slots.clear(), contexts.clear();
+    batch.clear();
   };
   for (std::size_t i = 0; i < request.steps.size(); ++i) {
     const DraftedStep& step = request.steps[i];
@@ -109,12 +93,10 @@ void RecordedReplay::compute_features(const DraftedRequest& request) {
     if (!step.drafts.is_chain() || step.num_accepted == step.drafts.size() || position >= static_cast<std::int64_t>(n))
       continue;
     rejected_row_[i] = rows;
-    tokens.push_back(step.drafts.tokens[static_cast<std::size_t>(step.num_accepted)]);
-    positions.push_back(static_cast<std::int32_t>(position));
-    slots.push_back(static_cast<std::int64_t>(n) + rows);
-    contexts.push_back({blocks, position});
-    ++rows;
-    if (tokens.size() == kStreamsMax) compute();
+    batch.add(step.drafts.tokens[static_cast<std::size_t>(step.num_accepted)], position, kContextParent,
+              static_cast<std::int64_t>(n) + rows++);
+    batch.contexts.push_back({blocks, position});
+    if (batch.tokens.size() == kStreamsMax) compute();
   }
   compute();
 }

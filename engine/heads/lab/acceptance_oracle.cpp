@@ -1,4 +1,4 @@
-#include "engine/heads/acceptance_oracle.hpp"
+#include "engine/heads/lab/acceptance_oracle.hpp"
 
 #include <algorithm>
 #include <array>

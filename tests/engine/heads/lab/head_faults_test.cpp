@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "engine/heads/acceptance_oracle.hpp"
-#include "tests/engine/heads/fault_runs.hpp"
+#include "engine/heads/lab/acceptance_oracle.hpp"
+#include "tests/engine/heads/lab/fault_runs.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/heads/recorded_run.hpp"
+#include "engine/heads/lab/recorded_run.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,13 +1,13 @@
-#include "engine/heads/slow_head.hpp"
+#include "engine/heads/lab/slow_head.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/dtype.hpp"
 #include "base/error.hpp"
+#include "engine/model/gathered_batch.hpp"
 #include "reference/numerics/exp_parts.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
@@ -278,17 +278,11 @@ void SlowHead::read(Text& text, std::span<const Token> tokens) {
   if (known > tokens.size() || !std::ranges::equal(text.tokens, tokens.first(known))) text = {};
   if (text.tokens.size() == tokens.size()) return;
   const std::size_t n = tokens.size();
-  std::vector<std::int32_t> positions(n);
-  std::vector<std::int32_t> parents(n);
-  std::vector<std::int64_t> slots(n);
-  std::iota(positions.begin(), positions.end(), 0);
-  std::iota(parents.begin(), parents.end(), kContextParent);
-  std::iota(slots.begin(), slots.end(), 0);
-  const std::vector<std::int32_t> streams(n, 0);
-  const StreamContext nothing;
-  const auto kv = target_.make_kv_cache(static_cast<std::int64_t>(n));
+  GatheredBatch batch;
+  batch.add_chain(tokens, 0);
+  batch.contexts.emplace_back();
   ForwardOutput out;
-  target_.forward({tokens, positions, streams, parents, slots, {&nothing, 1}, {}, feature_layers_}, *kv, out);
+  target_.forward(batch.view(feature_layers_), *target_.make_kv_cache(batch.size()), out);
   const std::size_t of_token = out.hidden.size() / n;
   for (std::size_t i = text.tokens.size(); i < n; ++i)
     text.states.push_back(state_of(std::span(out.hidden).subspan(i * of_token, of_token)));

@@ -1,4 +1,4 @@
-#include "engine/heads/draft_audit.hpp"
+#include "engine/heads/lab/draft_audit.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +11,9 @@
 
 #include "base/error.hpp"
 #include "base/words.hpp"
-#include "engine/heads/head_faults.hpp"
-#include "engine/heads/recorded_replay.hpp"
-#include "engine/heads/slow_head.hpp"
+#include "engine/heads/lab/head_faults.hpp"
+#include "engine/heads/lab/recorded_replay.hpp"
+#include "engine/heads/lab/slow_head.hpp"
 
 namespace draftproof {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/heads/recorded_run.hpp"
+#include "engine/heads/lab/recorded_run.hpp"
 #include "engine/transformer/transformer_model.hpp"
 
 namespace draftproof {
