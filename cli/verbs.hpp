@@ -35,6 +35,8 @@ inline constexpr Verb kVerbs[] = {
      "One verification step over a p and a q given by hand: sampled, tested, or with a bug that shipped"},
     {"regress", "gpu", "Is the kernel the reference?", "Compare every kernel with the reference, bit for bit",
      "draftproof regress --skeleton cpu DIR begins a library of your own kernels (docs/your_kernel.md)"},
+    {"shards", "sim", "Is the kernel the reference?",
+     "Draw rows whose vocabulary lies on several devices, and compare with whole rows"},
     {"bench", "studies", "Is the kernel the reference?",
      "Measure the reference, or the kernels, against this machine's bandwidth"},
     {"demo", "engine", "Run a model", "Speculative decoding of real text, with a verdict on its distribution",

@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kBlocksMax = 0x7fffffff;
 constexpr std::int64_t kHistoryMax = 0x7fffffff;
 constexpr std::int64_t kOsThreadsMax = 1024;
+constexpr std::int64_t kDevicesMax = 256;  // a message of shard_select has a word for each
 
 std::int64_t tiles_of(std::int64_t vocab_size) {
   return (vocab_size + kTileTokens - 1) / kTileTokens;
@@ -132,6 +133,25 @@ class Checks {
   void requests(std::int64_t requests, const std::int32_t* row_request, std::int64_t rows) const {
     at_least("requests", requests, row_request == nullptr ? rows : std::min<std::int64_t>(rows, 1));
     at_most("requests", requests, kBlocksMax, "requests");
+  }
+  // Of one device; what it has no tokens of has no logits.
+  void shard(const draftproof_shard& s) const {
+    vocabulary(s.vocab_size);
+    row_count("shard.rows", s.rows, s.vocab_size);
+    between("shard.begin", s.begin, 0, s.vocab_size);
+    between("shard.end", s.end, s.begin, s.vocab_size);
+    between("shard.devices", s.devices, 1, kDevicesMax);
+    between("shard.device", s.device, 0, std::int64_t{s.devices} - 1);
+    if (s.rows > 0 && s.end > s.begin) rows("shard.logits", s.logits, s.rows, s.end - s.begin);
+  }
+  // Rounds and stages: each but the first takes what the one before has said, each but the last says something.
+  void message(const char* argument, std::int64_t at, std::int64_t last, const void* combined,
+               const void* message) const {
+    between(argument, at, 0, last);
+    if (at == 0) absent("combined", combined, "nothing was said before");
+    if (at > 0) given("combined", combined);
+    if (at == last) absent("message", message, "nothing more is said");
+    if (at < last) given("message", message);
   }
   void randomness(const draftproof_randomness& randomness) const {
     given({{"randomness.seed", randomness.seed}, {"randomness.step", randomness.step}});
@@ -360,6 +380,59 @@ void check_kv_commit(const draftproof_kv_commit_arguments& a) {
     checks.at_most("layers", a.layers, kBlocksMax / a.requests / blocks_of_entry,
                    "of so many requests and slots so large");
   checks.given({{"kv_len", a.kv_len}, {"freed_slots", a.freed_slots}, {"status", a.status}});
+}
+
+void check_shard_prepare(const draftproof_shard_prepare_arguments& a) {
+  const Checks checks("shard_prepare");
+  checks.shard(a.shard);
+  if (a.shard.rows == 0) return;
+  checks.given({{"tile_exponent", a.tile_exponent},
+                {"largest", a.largest},
+                {"own_exponent", a.own_exponent},
+                {"own_sum", a.own_sum}});
+}
+
+void check_shard_summarise(const draftproof_shard_summarise_arguments& a) {
+  const Checks checks("shard_summarise");
+  checks.shard(a.shard);
+  if (a.shard.rows == 0) return;
+  checks.given({{"tile_exponent", a.tile_exponent},
+                {"own_exponent", a.own_exponent},
+                {"own_sum", a.own_sum},
+                {"tile_sum", a.tile_sum}});
+}
+
+void check_shard_select(const draftproof_shard_select_arguments& a) {
+  const Checks checks("shard_select");
+  checks.shard(a.shard);
+  checks.between("filter", a.filter, DRAFTPROOF_SHARD_TOP_K, DRAFTPROOF_SHARD_TOP_P);
+  checks.between("round", a.round, 0, 6);
+  if (a.shard.rows == 0) return;
+  checks.message("round", a.round, 6, a.combined, a.message);
+  constexpr const char* kWhy = "logits are edited before, and the temperature is the shard's";
+  const draftproof_parameters& p = a.parameters;
+  checks.absent("parameters.temperature", p.temperature, kWhy);
+  checks.absent("parameters.repetition_penalty", p.repetition_penalty, kWhy);
+  checks.absent("parameters.frequency_penalty", p.frequency_penalty, kWhy);
+  checks.absent("parameters.presence_penalty", p.presence_penalty, kWhy);
+  checks.absent("parameters.guidance_scale", p.guidance_scale, kWhy);
+  checks.absent("parameters.nan_policy", p.nan_policy, kWhy);
+  checks.given({{"tile_exponent", a.tile_exponent}, {"largest", a.largest}, {"search", a.search}, {"kept", a.kept}});
+}
+
+void check_shard_draw(const draftproof_shard_draw_arguments& a) {
+  const Checks checks("shard_draw");
+  checks.shard(a.shard);
+  checks.between("sampler", a.sampler, DRAFTPROOF_INVERSE, DRAFTPROOF_RACE);
+  checks.between("stage", a.stage, 0, 2);
+  if (a.shard.rows == 0) return;
+  checks.message("stage", a.stage, 2, a.combined, a.message);
+  checks.given({{"tile_exponent", a.tile_exponent}, {"largest", a.largest}, {"tile_sum", a.tile_sum}});
+  checks.randomness(a.randomness);
+  if (a.purpose != DRAFTPROOF_DRAFT_SAMPLE && a.purpose != DRAFTPROOF_TARGET_SAMPLE)
+    checks.refuse("purpose", std::to_string(a.purpose), "1 (draft sample) or 4 (target sample)");
+  if (a.sampler == DRAFTPROOF_RACE && a.stage < 2) checks.given("winner", a.winner);
+  if (a.stage == 2) checks.given({{"tokens", a.tokens}, {"logprobs", a.logprobs}, {"status", a.status}});
 }
 
 }  // namespace draftproof::device

@@ -100,6 +100,9 @@ std::int64_t draftproof_struct_bytes(const char* name) {
   DRAFTPROOF_STRUCT(draftproof_parameters)
   DRAFTPROOF_STRUCT(draftproof_constraints)
   DRAFTPROOF_STRUCT(draftproof_randomness)
+  DRAFTPROOF_STRUCT(draftproof_shard)
+  DRAFTPROOF_STRUCT(draftproof_shard_kept)
+  DRAFTPROOF_STRUCT(draftproof_shard_search)
   DRAFTPROOF_OPERATIONS(DRAFTPROOF_ARGUMENTS, DRAFTPROOF_ARGUMENTS)
   DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_ARGUMENTS)
   return -1;

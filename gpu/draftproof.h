@@ -341,6 +341,108 @@ typedef struct {
   int32_t* status;      /* out [requests]: a request that is refused is left as it is */
 } draftproof_kv_commit_arguments;
 
+/* --- Rows across devices: device `device` of `devices` holds the tokens [begin, end) of every row (docs/shards.md). ---
+ *
+ * Each call is a pure function of the device's logits and of messages. A message is an array that every device writes and
+ * the caller then combines over all devices, element by element: MAX, or SUM modulo 2^64 (NCCL, MPI, gloo). The next call
+ * takes it combined, the same on every device. In this order:
+ *
+ *   shard_prepare                    tile_exponent MAX, largest MAX
+ *   shard_summarise                  tile_sum SUM
+ *   shard_select   top_k, rounds 0 to 6; where a row has top_p also that, rounds 0 to 6: message SUM, none after round 6
+ *   shard_summarise with `kept`      tile_sum SUM, in place of the sums before
+ *   shard_draw     stages 0, 1, 2    message SUM (stage 0 of DRAFTPROOF_INVERSE), else MAX; none after stage 2
+ *
+ * Without filters the two calls before the last are left out. Tokens, log-probabilities and statuses are those of
+ * draftproof_sample on the whole rows, bit for bit, on every device. Masks, bias and penalties are local to a token: the
+ * caller edits the logits before. tiles = ceil(vocab_size / 4096). */
+typedef struct {
+  int64_t rows;
+  int64_t vocab_size; /* of the whole rows */
+  int64_t begin;      /* [begin, end) in [0, vocab_size]; equal: no tokens */
+  int64_t end;
+  int32_t device;
+  int32_t devices;          /* 1 to 256; their ranges hold [0, vocab_size) in order */
+  draftproof_rows logits;   /* [rows, end - begin]: column c is token begin + c; not looked at where there are none */
+  const float* temperature; /* [rows]; 0: greedy; NULL: 1 */
+} draftproof_shard;
+
+/* Which tokens the filters of a row keep: those not behind (last_value, last_token) in the total order, of a mass of
+ * least_mass or more. The same on every device after round 6. */
+typedef struct {
+  uint64_t least_mass;
+  float last_value;
+  int32_t last_token;
+  int32_t status; /* DRAFTPROOF_ROW_BAD_PARAMETER where a parameter is refused */
+  int32_t reserved;
+} draftproof_shard_kept;
+
+/* Where a device is in the search for the last kept token of a row. */
+typedef struct {
+  uint64_t before; /* measure of the tokens before those whose order key begins with `key` */
+  uint64_t limit;  /* measure at which the prefix ends; 0: the row is not searched */
+  uint32_t key;
+  int32_t owner; /* the device that holds the last token, known from round 5 on; else -1 */
+} draftproof_shard_search;
+
+typedef struct {
+  draftproof_shard shard;
+  int32_t* tile_exponent; /* message [rows, tiles + 1]: N_t of each tile, -2^30 where all is masked; last the status */
+  int64_t* largest;       /* message [rows]: order key of the largest logit * 2^19 + 2^19 - 1 - token; -1: none */
+  int32_t* own_exponent;  /* out [rows, tiles]: for shard_summarise on this device; as tile_exponent */
+  uint64_t* own_sum;      /* out [rows, tiles]: S_t of the device's tokens in the scale of own_exponent */
+} draftproof_shard_prepare_arguments;
+
+/* Without `kept` only tiles are read again whose exponent another device raised. */
+typedef struct {
+  draftproof_shard shard;
+  const int32_t* tile_exponent;      /* combined */
+  const int32_t* own_exponent;       /* of shard_prepare */
+  const uint64_t* own_sum;           /* of shard_prepare */
+  const draftproof_shard_kept* kept; /* [rows]; NULL: all tokens */
+  uint64_t* tile_sum;                /* message [rows, tiles]: S_t of the device's tokens */
+} draftproof_shard_summarise_arguments;
+
+typedef enum { DRAFTPROOF_SHARD_TOP_K = 0, DRAFTPROOF_SHARD_TOP_P = 1 } draftproof_shard_filter;
+
+/* The last token of a prefix: a radix search over the order keys, eight bits a round, then over the tokens of its value.
+ * A message has, a row: rounds 0 to 3 256 words (top_k 128, of two counts each), round 4 `devices` words, round 5 one.
+ * Of `parameters` ([rows] each) the filters are looked at; the others must be NULL. */
+typedef struct {
+  draftproof_shard shard;
+  const int32_t* tile_exponent; /* combined */
+  const int64_t* largest;       /* combined */
+  draftproof_parameters parameters;
+  int32_t filter;                  /* draftproof_shard_filter; top_k comes first, though no row may have it */
+  int32_t round;                   /* 0 to 6 */
+  const uint64_t* combined;        /* the message of the round before; NULL in round 0 */
+  draftproof_shard_search* search; /* in and out [rows]; written in round 0 */
+  draftproof_shard_kept* kept;     /* in and out [rows]; written in round 0 of top_k */
+  uint64_t* message;               /* out [rows, words]; NULL in round 6 */
+} draftproof_shard_select_arguments;
+
+/* A message has, a row: stage 0 of DRAFTPROOF_INVERSE `devices` words, else one. */
+typedef struct {
+  draftproof_shard shard;
+  const int32_t* tile_exponent;      /* combined */
+  const int64_t* largest;            /* combined */
+  const uint64_t* tile_sum;          /* combined; over the kept tokens where there are filters */
+  const draftproof_shard_kept* kept; /* [rows]; NULL: all tokens */
+  draftproof_randomness randomness;  /* [rows] */
+  const uint32_t* row_in_step;       /* [rows]: the `row` of the address; NULL: 0 */
+  int32_t sampler;                   /* draftproof_sampler */
+  int32_t purpose;                   /* draftproof_purpose */
+  int32_t stage;                     /* 0 to 2 */
+  const int64_t* combined;           /* the message of the stage before; NULL in stage 0 */
+  int64_t* winner;                   /* in and out [rows, 2], of DRAFTPROOF_RACE: the device's best from stage 0 to 1 */
+  int64_t* message;                  /* out [rows, words]; NULL in stage 2 */
+  int32_t* tokens;                   /* stage 2: out [rows] */
+  float* logprobs;                   /* stage 2: out [rows] */
+  int32_t* status;                   /* stage 2: out [rows] */
+  void* workspace;
+  int64_t workspace_bytes;
+} draftproof_shard_draw_arguments;
+
 DRAFTPROOF_API int draftproof_abi_version(void);
 /* sizeof a struct of this header, for bindings that mirror it: "draftproof_settings"; -1 where there is none. */
 DRAFTPROOF_API int64_t draftproof_struct_bytes(const char* name);
@@ -358,6 +460,7 @@ DRAFTPROOF_API int64_t draftproof_logprobs_workspace_bytes(const draftproof_logp
 DRAFTPROOF_API int64_t draftproof_verify_chain_workspace_bytes(const draftproof_verify_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_verify_block_workspace_bytes(const draftproof_verify_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_verify_tree_workspace_bytes(const draftproof_verify_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_shard_draw_workspace_bytes(const draftproof_shard_draw_arguments* arguments);
 
 DRAFTPROOF_API int draftproof_mass_pass(const draftproof_mass_pass_arguments* arguments,
                                         const draftproof_settings* settings);
@@ -378,6 +481,14 @@ DRAFTPROOF_API int draftproof_tree_mask(const draftproof_tree_mask_arguments* ar
                                         const draftproof_settings* settings);
 DRAFTPROOF_API int draftproof_kv_commit(const draftproof_kv_commit_arguments* arguments,
                                         const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_shard_prepare(const draftproof_shard_prepare_arguments* arguments,
+                                            const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_shard_summarise(const draftproof_shard_summarise_arguments* arguments,
+                                              const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_shard_select(const draftproof_shard_select_arguments* arguments,
+                                           const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_shard_draw(const draftproof_shard_draw_arguments* arguments,
+                                         const draftproof_settings* settings);
 
 #ifdef __cplusplus
 }

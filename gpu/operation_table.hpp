@@ -21,7 +21,11 @@
   WITH_WORKSPACE(verify_block, draftproof_verify_arguments)   \
   WITH_WORKSPACE(verify_tree, draftproof_verify_arguments)    \
   PLAIN(tree_mask, draftproof_tree_mask_arguments)            \
-  PLAIN(kv_commit, draftproof_kv_commit_arguments)
+  PLAIN(kv_commit, draftproof_kv_commit_arguments)            \
+  PLAIN(shard_prepare, draftproof_shard_prepare_arguments)    \
+  PLAIN(shard_summarise, draftproof_shard_summarise_arguments) \
+  PLAIN(shard_select, draftproof_shard_select_arguments)      \
+  WITH_WORKSPACE(shard_draw, draftproof_shard_draw_arguments)
 #define DRAFTPROOF_REFERENCE_OPERATIONS(REFERENCE_ONLY)       \
   REFERENCE_ONLY(verify_by_name, draftproof_verify_by_name_arguments)
 // clang-format on

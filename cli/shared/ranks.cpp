@@ -17,16 +17,13 @@
 #endif
 
 namespace draftproof {
-namespace {
 
 // Open MPI, MPICH and Slurm say so in the environment; to initialise MPI without need takes half a second.
-bool started_by_mpirun() {
+bool Ranks::is_started() {
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(name) != nullptr) return true;
   return false;
 }
-
-}  // namespace
 
 bool Ranks::is_of_mpirun(std::string_view variable) {
   return std::ranges::any_of(std::initializer_list<std::string_view>{"OMPI_", "PMI_", "PMIX_"},
@@ -53,6 +50,18 @@ Cell cell_of(const nlohmann::json& json) {
   if (json.is_string()) return json.get<std::string>();
   return std::monostate{};
 }
+
+class MpiCollectives final : public Collectives {
+ public:
+  void sum(std::span<std::uint64_t> words) override { combine(words, MPI_UINT64_T, MPI_SUM); }
+  void largest(std::span<std::int32_t> numbers) override { combine(numbers, MPI_INT32_T, MPI_MAX); }
+
+ private:
+  template <class T>
+  static void combine(std::span<T> values, MPI_Datatype type, MPI_Op operation) {
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), type, operation, MPI_COMM_WORLD);
+  }
+};
 
 class RemotePoints final : public Points {
  public:
@@ -84,7 +93,7 @@ class RemotePoints final : public Points {
 }  // namespace
 
 Ranks::Ranks() {
-  if (!started_by_mpirun()) return;
+  if (!is_started()) return;
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -137,6 +146,10 @@ std::unique_ptr<Points> Ranks::points_of_rank_0() {
   return std::make_unique<RemotePoints>();
 }
 
+std::unique_ptr<Collectives> Ranks::collectives() {
+  return is_started() ? std::make_unique<MpiCollectives>() : nullptr;
+}
+
 void Ranks::end_all(const Error& error) {
   if (size_ == 1) return;
   std::cerr << "draftproof: error: " << printable_line(error.what()) << std::endl;
@@ -147,13 +160,16 @@ void Ranks::end_all(const Error& error) {
 #else
 
 Ranks::Ranks() {
-  if (started_by_mpirun())
+  if (is_started())
     throw usage_error("mpirun",
                       "this program was built without MPI; expected ./draftproof build --with-mpi to have been run");
 }
 Ranks::~Ranks() {}
 void Ranks::serve(Points&) {}
 std::unique_ptr<Points> Ranks::points_of_rank_0() {
+  return nullptr;
+}
+std::unique_ptr<Collectives> Ranks::collectives() {
   return nullptr;
 }
 void Ranks::end_all(const Error&) {}

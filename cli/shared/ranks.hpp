@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "reference/shard/devices.hpp"
 #include "sim/serving/row_store.hpp"
 
 namespace draftproof {
@@ -61,6 +62,8 @@ class Ranks {
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
+  // Whether mpirun started this process.
+  static bool is_started();
   // A variable of the environment (NAME=VALUE) by which a program would take itself for one of the ranks.
   static bool is_of_mpirun(std::string_view variable);
 
@@ -72,6 +75,8 @@ class Ranks {
   void serve(Points& points);
   // Other ranks: the points of rank 0. Says goodbye when it ends.
   std::unique_ptr<Points> points_of_rank_0();
+  // Sums and maxima over the processes; null where mpirun did not start this one.
+  std::unique_ptr<Collectives> collectives();
   // Several: says the error and ends all, since the others wait for this one; all find the same fault in a file, and
   // one says it. Returns where there is one only.
   void end_all(const Error& error);

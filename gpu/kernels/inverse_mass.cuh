@@ -28,12 +28,10 @@ __device__ inline std::int32_t draw_tile(std::uint64_t tile_sum_of_thread, std::
   return block_broadcast(is_here, static_cast<std::int32_t>(threadIdx.x));
 }
 
-// The token of a tile in which the running sum of masses passes floor(r tile_sum / 2^64), where r is the block's low
-// half. masses_at(column, out): the masses of kWidth tokens from `column` on, 0 where there are none.
+// The token of a tile at which the running sum of masses exceeds `left`. masses_at(column, out): the masses of kWidth
+// tokens from `column` on, 0 where there are none.
 template <int kWidth, class MassesAt>
-__device__ inline Token draw_in_tile(std::int64_t tile, std::uint64_t tile_sum, const RandomBlock& random,
-                                     MassesAt masses_at) {
-  std::uint64_t left = multiply_high(low_half(random), tile_sum);
+__device__ inline Token token_of_tile(std::int64_t tile, std::uint64_t left, MassesAt masses_at) {
   for (std::int64_t first = 0; first < kTileTokens; first += static_cast<std::int64_t>(blockDim.x) * kWidth) {
     const std::int64_t column = tile * kTileTokens + first + threadIdx.x * kWidth;
     std::uint64_t mass[kWidth];
@@ -56,7 +54,15 @@ __device__ inline Token draw_in_tile(std::int64_t tile, std::uint64_t tile_sum, 
     }
     return block_broadcast(is_here, static_cast<Token>(token));
   }
-  return DRAFTPROOF_NO_TOKEN;  // not reached: the masses sum to tile_sum
+  return DRAFTPROOF_NO_TOKEN;  // not reached: the masses sum to more than `left`
+}
+
+// The token of a tile in which the running sum of masses passes floor(r tile_sum / 2^64), where r is the block's low
+// half.
+template <int kWidth, class MassesAt>
+__device__ inline Token draw_in_tile(std::int64_t tile, std::uint64_t tile_sum, const RandomBlock& random,
+                                     MassesAt masses_at) {
+  return token_of_tile<kWidth>(tile, multiply_high(low_half(random), tile_sum), masses_at);
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

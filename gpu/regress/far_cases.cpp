@@ -41,6 +41,22 @@ void mass_pass(CaseRun& run) {
   run_mass_pass(run, a);
 }
 
+void shard_prepare(CaseRun& run) {
+  SparseRows logits(kRows);
+  draftproof_shard_prepare_arguments a{};
+  a.shard.rows = kRows;
+  a.shard.vocab_size = 2 * kVocab;
+  a.shard.begin = kVocab / 2;
+  a.shard.end = a.shard.begin + kVocab;
+  a.shard.devices = 1;
+  a.shard.logits = normal(logits, 5);
+  a.tile_exponent = run.output<std::int32_t>("tile_exponent", kRows * 4);
+  a.largest = run.output<std::int64_t>("largest", kRows);
+  a.own_exponent = run.output<std::int32_t>("own_exponent", kRows * 3);
+  a.own_sum = run.output<std::uint64_t>("own_sum", kRows * 3);
+  device::shard_prepare(a, run.settings());
+}
+
 void guidance(CaseRun& run) {
   SparseRows conditional(kRows);
   SparseRows unconditional(kRows);
@@ -182,6 +198,9 @@ void kv_commit(CaseRun& run) {
 
 }  // namespace
 
+RegressCase far_shard_prepare_case() {
+  return far_case("shard_prepare", shard_prepare);
+}
 RegressCase far_mass_pass_case() {
   return far_case("mass_pass", mass_pass);
 }

@@ -1,6 +1,8 @@
 """Rows across devices: the tokens of `sample`, whatever the split, in one process and in one for each part."""
 
 import multiprocessing
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -25,6 +27,11 @@ def test_parts_give_the_tokens_of_whole_rows(sampler, params, dtype):
     for cuts in ([], [4500], [10, 10, 4096], sorted(rng.integers(0, 9001, size=15))):
         parts = split(logits, cuts)
         np.testing.assert_array_equal(draftproof.sample_shards(parts, params, np.arange(4), steps=3, sampler=sampler), whole)
+
+
+def test_the_example_of_the_page_runs():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "shards.md").read_text()
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
 
 
 class Reduction:

@@ -17,12 +17,20 @@ std::string last_message() {
 }
 
 TEST_CASE("a C program gets the same bits from the reference and the kernels", "[c_api]") {
-  const ProgramResult result = run_command({DRAFTPROOF_C_EXAMPLE});
+  const ProgramResult result = run_command({DRAFTPROOF_C_EXAMPLES "/draftproof_c_verify_chain"});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
   CHECK(result.out.find("reference and kernels are equal") != std::string::npos);
   CHECK(result.out.find("request 1: ") != std::string::npos);
+}
+
+TEST_CASE("a C program draws over three devices what it draws of whole rows", "[c_api][shards]") {
+  const ProgramResult result = run_command({DRAFTPROOF_C_EXAMPLES "/draftproof_c_shards"});
+  INFO(result.out << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK(result.out.find("devices and whole rows are equal") != std::string::npos);
 }
 
 TEST_CASE("Python's ctypes gets the same bits from the reference and the kernels", "[c_api]") {

@@ -1,0 +1,360 @@
+// Rows across devices, a call at a time: each makes the device's part of a row anew and asks reference/shard.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gpu/executors.hpp"
+#include "gpu/reference_executor/rows.hpp"
+#include "reference/numerics/fraction.hpp"
+#include "reference/numerics/order_key.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/sampling/tile_draw.hpp"
+#include "reference/shard/row_shard.hpp"
+
+namespace draftproof::reference_executor {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr Token kLastToken = std::numeric_limits<Token>::max();
+constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min();
+constexpr std::size_t kBuckets = 256;
+constexpr int kHistogramRounds = 4;
+
+std::size_t tiles_of(const draftproof_shard& s) {
+  return static_cast<std::size_t>((s.vocab_size + kTileTokens - 1) / kTileTokens);
+}
+float temperature_of(const draftproof_shard& s, std::int64_t row) {
+  return value_of(s.temperature, row, 1.0f);
+}
+
+// A device's part of one row.
+class Part {
+ public:
+  Part(const draftproof_shard& s, std::int64_t row)
+      : shard_({static_cast<Token>(s.begin), static_cast<Token>(s.end)}), temperature_(temperature_of(s, row)) {
+    if (!(temperature_ >= 0.0f && std::isfinite(temperature_))) {
+      if (s.begin != s.end) status_ = RowStatus::bad_parameter;
+      return;
+    }
+    RowInput input;
+    if (s.begin != s.end) input.logits = row_view(s.logits, row, s.end - s.begin);
+    input.parameters.temperature = temperature_;
+    input.row = row;
+    try {
+      shard_.edit(input);
+      if (is_greedy()) {
+        first_ = shard_.largest_logit();
+      } else if (!shard_.try_assign()) {
+        shard_.check_as_given();
+        shard_.throw_bad_logit();
+      }
+    } catch (const RowError& error) {
+      status_ = error.status();
+      return;
+    }
+    if (is_greedy()) return;
+    const std::vector<RankedLogit> first = shard_.first_tokens(1);
+    if (!first.empty()) first_ = first[0];
+  }
+
+  RowStatus status() const { return status_; }
+  bool is_greedy() const { return temperature_ == 0.0f; }
+  const RankedLogit& first() const { return first_; }
+  RowShard& shard() { return shard_; }
+  // Tiles of the whole row to their place in the part.
+  std::size_t place(std::size_t tile) const { return tile - shard_.first_tile(); }
+  bool holds(std::size_t tile) const {
+    return tile >= shard_.first_tile() && place(tile) < shard_.logits().tile_count();
+  }
+
+ private:
+  RowShard shard_;
+  float temperature_;
+  RowStatus status_ = RowStatus::ok;
+  RankedLogit first_{-kInfinity, kPaddingToken};
+};
+
+// What all devices know of a row.
+struct Known {
+  std::int32_t status;
+  std::span<const std::int32_t> exponents;  // [tiles]
+  std::int32_t exponent;                    // N
+  std::uint64_t total = 0;                  // S
+};
+
+Known known(const draftproof_shard& s, std::int64_t row, const std::int32_t* tile_exponent, std::int64_t largest,
+            const draftproof_shard_kept* kept, const std::uint64_t* tile_sum = nullptr) {
+  const std::size_t tiles = tiles_of(s);
+  const std::int32_t* const of_row = tile_exponent + row * static_cast<std::int64_t>(tiles + 1);
+  Known out{of_row[tiles], {of_row, tiles}, *std::max_element(of_row, of_row + tiles)};
+  if (kept != nullptr) out.status = std::max(out.status, kept[row].status);
+  const bool is_empty = temperature_of(s, row) == 0.0f ? largest < 0 : out.exponent == kMaskedExponent;
+  if (out.status == DRAFTPROOF_ROW_OK && is_empty) out.status = DRAFTPROOF_ROW_NOTHING_LEFT;
+  for (std::size_t t = 0; tile_sum != nullptr && t < tiles; ++t)
+    out.total += row_scale(tile_sum[row * static_cast<std::int64_t>(tiles) + static_cast<std::int64_t>(t)],
+                           out.exponent, of_row[t]);
+  return out;
+}
+
+// The part of a row that draws, in the scale of the row, with its filters.
+Part joined_part(const draftproof_shard& s, std::int64_t row, const Known& of_row, const draftproof_shard_kept* kept) {
+  Part part(s, row);
+  part.shard().join_tiles(of_row.exponents);
+  part.shard().join_row(of_row.exponent, std::max<std::uint64_t>(of_row.total, 1));
+  if (kept != nullptr) {
+    const draftproof_shard_kept& k = kept[row];
+    if (k.last_value != -kInfinity || k.least_mass != 0) part.shard().keep({k.last_value, k.last_token, k.least_mass});
+  }
+  return part;
+}
+
+std::int64_t largest_word(const RankedLogit& first) {
+  if (first.token == kPaddingToken) return -1;
+  return std::int64_t{order_key(first.value)} * kVocabularyLimit + kVocabularyLimit - 1 - first.token;
+}
+
+std::size_t search_words(std::int32_t filter, std::int32_t round, std::int32_t devices) {
+  if (round < kHistogramRounds) return filter == DRAFTPROOF_SHARD_TOP_P ? kBuckets : kBuckets / 2;
+  return round == kHistogramRounds ? static_cast<std::size_t>(devices) : 1;
+}
+
+// One row's step of shard_select.
+struct Search {
+  const draftproof_shard_select_arguments& a;
+  std::int64_t row;
+  RowParameters parameters;
+  draftproof_shard_search& search;
+  draftproof_shard_kept& kept;
+
+  bool is_mass() const { return a.filter == DRAFTPROOF_SHARD_TOP_P; }
+  Measure measure() const { return is_mass() ? Measure::mass : Measure::count; }
+
+  void begin() {
+    if (!is_mass()) kept = {0, -kInfinity, kLastToken, DRAFTPROOF_ROW_OK, 0};
+    const RowStatus status = status_of(a.parameters, row);
+    if (status != RowStatus::ok) kept.status = static_cast<std::int32_t>(status);
+    search = {0, 0, 0, -1};
+    const Known of_row = known(a.shard, row, a.tile_exponent, a.largest[row], nullptr);
+    const bool draws =
+        of_row.status == DRAFTPROOF_ROW_OK && kept.status == DRAFTPROOF_ROW_OK && temperature_of(a.shard, row) != 0.0f;
+    if (!draws) return;
+    const FilterParameters& filters = parameters.filters;
+    if (!is_mass() && filters.min_p != 0.0f) {
+      const std::int64_t word = a.largest[row];
+      const float first = value_of_key(static_cast<std::uint32_t>(word / kVocabularyLimit));
+      const auto tile = static_cast<std::size_t>((kVocabularyLimit - 1 - word % kVocabularyLimit) / kTileTokens);
+      const std::uint64_t mass = mass_of_weight(tile_weight(exp_parts(first), of_row.exponents[tile]));
+      kept.least_mass = ceil_of_fraction(filters.min_p, row_scale(mass, of_row.exponent, of_row.exponents[tile]));
+    }
+    search.limit = (is_mass() ? filters.top_p != 1.0f : filters.top_k != 0) ? 1 : 0;
+  }
+
+  std::uint64_t histogram(std::size_t bucket) const {
+    const std::uint64_t* const words = a.combined + row * static_cast<std::int64_t>(search_words(a.filter, 0, 0));
+    return is_mass() ? words[bucket] : words[bucket / 2] >> 32 * (bucket % 2) & 0xffffffffu;
+  }
+
+  void take_histogram() {
+    if (a.round == 1) {
+      std::uint64_t whole = 0;
+      for (std::size_t b = 0; b < kBuckets; ++b) whole += histogram(b);
+      const auto k = static_cast<std::uint64_t>(parameters.filters.top_k);
+      search.limit = is_mass() ? top_p_limit(parameters.filters, whole) : k < whole ? k : 0;
+      if (search.limit == 0) return;
+    }
+    std::size_t bucket = kBuckets - 1;
+    for (; bucket > 0 && search.before + histogram(bucket) < search.limit; --bucket) search.before += histogram(bucket);
+    search.key |= static_cast<std::uint32_t>(bucket) << (32 - 8 * a.round);
+    if (a.round == kHistogramRounds && parameters.filters.ties == Ties::keep_all) end(kLastToken);
+  }
+
+  void end(Token last_token) {
+    const KeptSet both =
+        intersection({kept.last_value, kept.last_token, kept.least_mass}, {value_of_key(search.key), last_token, 0});
+    kept.last_value = both.last_value;
+    kept.last_token = both.last_token;
+    search.limit = 0;
+  }
+
+  void step() {
+    if (a.round == 0) return begin();
+    if (search.limit == 0) return;
+    if (a.round <= kHistogramRounds) return take_histogram();
+    if (a.round == kHistogramRounds + 1) {
+      const std::uint64_t* const shares = a.combined + row * a.shard.devices;
+      search.owner = 0;
+      for (; search.owner + 1 < a.shard.devices && search.before + shares[search.owner] < search.limit; ++search.owner)
+        search.before += shares[search.owner];
+      return;
+    }
+    end(static_cast<Token>(a.combined[row]) - 1);
+  }
+
+  void say(std::span<std::uint64_t> words) const {
+    std::fill(words.begin(), words.end(), 0);
+    if (search.limit == 0 || a.shard.begin == a.shard.end) return;
+    const bool is_cut = is_mass() && parameters.filters.order == FilterOrder::top_k_first;
+    Part part = joined_part(a.shard, row, known(a.shard, row, a.tile_exponent, a.largest[row], nullptr),
+                            is_cut ? a.kept : nullptr);
+    if (a.round == kHistogramRounds) {
+      words[static_cast<std::size_t>(a.shard.device)] = part.shard().measure_of_ties(measure(), search.key);
+    } else if (a.round == kHistogramRounds + 1) {
+      if (search.owner != a.shard.device) return;
+      words[0] =
+          static_cast<std::uint64_t>(part.shard().token_of_ties(measure(), search.key, search.limit - search.before)) +
+          1;
+    } else {
+      std::vector<std::uint64_t> sums(kBuckets, 0);
+      part.shard().add_histogram(measure(), a.round, search.key, sums);
+      for (std::size_t b = 0; b < kBuckets; ++b)
+        words[is_mass() ? b : b / 2] += sums[b] << (is_mass() ? 0 : 32 * (b % 2));
+    }
+  }
+};
+
+// The race among the part's tokens.
+RaceWinner race(const draftproof_shard_draw_arguments& a, std::int64_t row, Part& part) {
+  const std::uint64_t seed = value_of<std::uint64_t>(a.randomness.seed, row, 0);
+  const NoiseAddress noise{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
+                           value_of<std::uint32_t>(a.row_in_step, row, 0),
+                           value_of<std::uint32_t>(a.randomness.step, row, 0),
+                           static_cast<std::uint32_t>(a.purpose)};
+  RaceWinner best = RaceWinner::none();
+  std::vector<double> log_weights(kTileTokens);
+  const LogitsDistribution& logits = part.shard().logits();
+  for (std::size_t t = 0; t < logits.tile_count(); ++t) {
+    logits.log_weights_of_tile(t, log_weights.data());
+    const auto first = static_cast<std::uint32_t>(part.shard().base()) + static_cast<std::uint32_t>(t * kTileTokens);
+    best = row_kernels().race(log_weights.data(), logits.tile_size(t), first, noise, best);
+  }
+  return best;
+}
+
+// Doubles in their order; -infinity, which nobody scores, is below all.
+std::int64_t score_word(double score) {
+  if (score == -std::numeric_limits<double>::infinity()) return kNobody;
+  const std::int64_t bits = bit_cast<std::int64_t>(score + 0.0);
+  return bits >= 0 ? bits : bits ^ std::numeric_limits<std::int64_t>::max();
+}
+
+TilePlace place_of(const draftproof_shard_draw_arguments& a, std::int64_t row, const Known& of_row) {
+  const RandomBlock block = philox_block(
+      value_of<std::uint64_t>(a.randomness.seed, row, 0), 0, value_of<std::uint32_t>(a.row_in_step, row, 0),
+      value_of<std::uint32_t>(a.randomness.step, row, 0), static_cast<std::uint32_t>(a.purpose));
+  const std::uint64_t* const sums = a.tile_sum + row * static_cast<std::int64_t>(tiles_of(a.shard));
+  return place_of_draw(
+      block, of_row.total, [&](std::size_t t) { return row_scale(sums[t], of_row.exponent, of_row.exponents[t]); },
+      [&](std::size_t t) { return sums[t]; });
+}
+
+void say_first(const draftproof_shard_draw_arguments& a, std::int64_t row, const Known& of_row, bool draws) {
+  if (a.sampler == DRAFTPROOF_RACE) {
+    RaceWinner best = RaceWinner::none();
+    if (draws && a.shard.begin != a.shard.end) {
+      Part part = joined_part(a.shard, row, of_row, a.kept);
+      best = race(a, row, part);
+    }
+    a.message[row] = a.winner[2 * row] = score_word(best.score);
+    a.winner[2 * row + 1] = best.token;
+    return;
+  }
+  std::int64_t* const shares = a.message + row * a.shard.devices;
+  std::fill_n(shares, a.shard.devices, 0);
+  if (!draws || a.shard.begin == a.shard.end) return;
+  Part part = joined_part(a.shard, row, of_row, a.kept);
+  const TilePlace place = place_of(a, row, of_row);
+  if (part.holds(place.tile))
+    shares[a.shard.device] = static_cast<std::int64_t>(part.shard().logits().tiles()[part.place(place.tile)].sum);
+}
+
+void say_token(const draftproof_shard_draw_arguments& a, std::int64_t row, const Known& of_row) {
+  Token token = kPaddingToken;
+  if (a.sampler == DRAFTPROOF_RACE) {
+    if (a.winner[2 * row] == a.combined[row]) token = static_cast<Token>(a.winner[2 * row + 1]);
+  } else {
+    TilePlace place = place_of(a, row, of_row);
+    const std::int64_t* const shares = a.combined + row * a.shard.devices;
+    for (std::int32_t d = 0; d < a.shard.device; ++d) {
+      const auto share = static_cast<std::uint64_t>(shares[d]);
+      if (place.before < share) return;  // another device's
+      place.before -= share;
+    }
+    if (place.before >= static_cast<std::uint64_t>(shares[a.shard.device])) return;
+    Part part = joined_part(a.shard, row, of_row, a.kept);
+    token = part.shard().logits().token_at(part.place(place.tile), place.before) + part.shard().base();
+  }
+  if (token == kPaddingToken) return;
+  Part part = joined_part(a.shard, row, of_row, a.kept);
+  const float x = part.shard().logits().logit(token - part.shard().base());
+  const float logprob = LogNormaliser{of_row.exponent, log_total(of_row.total)}.log_probability(x);
+  a.message[row] = std::int64_t{-1 - token} * (std::int64_t{1} << 32) + bit_cast<std::uint32_t>(logprob);
+}
+
+}  // namespace
+
+void shard_prepare(const draftproof_shard_prepare_arguments& a, const draftproof_settings&) {
+  const std::size_t tiles = tiles_of(a.shard);
+  for (std::int64_t row = 0; row < a.shard.rows; ++row) {
+    Part part(a.shard, row);
+    std::int32_t* const own_exponent = a.own_exponent + row * static_cast<std::int64_t>(tiles);
+    std::uint64_t* const own_sum = a.own_sum + row * static_cast<std::int64_t>(tiles);
+    std::fill_n(own_exponent, tiles, kMaskedExponent);
+    std::fill_n(own_sum, tiles, 0);
+    const bool is_used = part.status() == RowStatus::ok && a.shard.begin != a.shard.end;
+    if (is_used && !part.is_greedy()) {
+      part.shard().raise_exponents({own_exponent, tiles});
+      part.shard().add_tile_sums({own_sum, tiles});
+    }
+    a.largest[row] = is_used ? largest_word(part.first()) : -1;
+    std::int32_t* const message = a.tile_exponent + row * static_cast<std::int64_t>(tiles + 1);
+    std::copy_n(own_exponent, tiles, message);
+    message[tiles] = static_cast<std::int32_t>(part.status());
+  }
+}
+
+void shard_summarise(const draftproof_shard_summarise_arguments& a, const draftproof_settings&) {
+  const std::size_t tiles = tiles_of(a.shard);
+  for (std::int64_t row = 0; row < a.shard.rows; ++row) {
+    const std::span<std::uint64_t> sums(a.tile_sum + row * static_cast<std::int64_t>(tiles), tiles);
+    std::fill(sums.begin(), sums.end(), 0);
+    const Known of_row = known(a.shard, row, a.tile_exponent, 0, a.kept);
+    if (of_row.status != DRAFTPROOF_ROW_OK || temperature_of(a.shard, row) == 0.0f || a.shard.begin == a.shard.end)
+      continue;
+    joined_part(a.shard, row, of_row, a.kept).shard().add_tile_sums(sums);
+  }
+}
+
+void shard_select(const draftproof_shard_select_arguments& a, const draftproof_settings&) {
+  const std::size_t words = search_words(a.filter, a.round, a.shard.devices);
+  for (std::int64_t row = 0; row < a.shard.rows; ++row) {
+    Search search{a, row, parameters_of(a.parameters, row), a.search[row], a.kept[row]};
+    search.step();
+    if (a.message != nullptr) search.say({a.message + row * static_cast<std::int64_t>(words), words});
+  }
+}
+
+void shard_draw(const draftproof_shard_draw_arguments& a, const draftproof_settings&) {
+  for (std::int64_t row = 0; row < a.shard.rows; ++row) {
+    const Known of_row = known(a.shard, row, a.tile_exponent, a.largest[row], a.kept, a.tile_sum);
+    const bool is_greedy = temperature_of(a.shard, row) == 0.0f;
+    const bool draws = of_row.status == DRAFTPROOF_ROW_OK && !is_greedy;
+    if (a.stage == 0) {
+      say_first(a, row, of_row, draws);
+    } else if (a.stage == 1) {
+      a.message[row] = kNobody;
+      if (draws) say_token(a, row, of_row);
+    } else {
+      a.status[row] = of_row.status;
+      a.tokens[row] = DRAFTPROOF_NO_TOKEN;
+      a.logprobs[row] = -kInfinity;
+      if (of_row.status != DRAFTPROOF_ROW_OK) continue;
+      const std::int64_t drawn = draws ? a.combined[row] : 0;
+      a.tokens[row] = is_greedy ? static_cast<Token>(kVocabularyLimit - 1 - a.largest[row] % kVocabularyLimit)
+                                : static_cast<Token>(-1 - (drawn >> 32));
+      a.logprobs[row] = is_greedy ? 0.0f : bit_cast<float>(static_cast<std::uint32_t>(drawn & 0xffffffff));
+    }
+  }
+}
+
+}  // namespace draftproof::reference_executor
