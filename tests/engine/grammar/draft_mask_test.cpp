@@ -111,5 +111,18 @@ TEST_CASE("a row keeps what the grammar allows of it, and stays whole where noth
   CHECK(mask.forced_after(std::vector<Token>{1}) == kPaddingToken);
 }
 
+TEST_CASE("one token alone is forced and two are not, in whatever words of the mask they stand") {
+  const std::vector<Token> tokens{0, 31, 32, 63, 64, 95, 96, 129};
+  for (const Token first : tokens)
+    for (const Token second : tokens) {
+      ToyGrammar rule;
+      rule.next = {std::vector<int>(130, ToyGrammar::kRefused)};
+      rule.next[0][static_cast<std::size_t>(first)] = rule.next[0][static_cast<std::size_t>(second)] = 0;
+      rule.accepting = {false};
+      const auto state = std::make_shared<ToyGrammar>(rule)->start();
+      CHECK(DraftMask(*state, 130).forced_after({}) == (first == second ? first : kPaddingToken));
+    }
+}
+
 }  // namespace
 }  // namespace draftproof

@@ -350,6 +350,19 @@ TEST_CASE("Groups of GPUs share requests, layers and experts") {
   CHECK(least_tp(mixture) == 1.0);
   mixture.expert_parallel = false;
   CHECK(least_tp(mixture) == 16.0);
+  // Experts that lie over two groups are touched by the rows of both as by those of one group, and each reads half.
+  RooflineSetup one = on(find_model("Qwen3-30B-A3B"), find_gpu("H100"), {});
+  one.engine = find_engine("SGLang");  // by whose rows of one stream share experts
+  const auto expert_bytes = [](RooflineSetup with, const PassLoad& load) {
+    const double all = Roofline(with).target_floor(load).bytes;
+    with.model.expert_parameters = 0.0;
+    return all - Roofline(with).target_floor(load).bytes;
+  };
+  RooflineSetup two = one;
+  two.dp = 2;
+  two.expert_parallel = true;
+  for (const PassLoad& load : {PassLoad{64, 16, 16'000, 64'000, 64}, PassLoad{4, 1, 1000, 4000, 4}})
+    CHECK(expert_bytes(two, load) == Approx(0.5 * expert_bytes(one, load)));
 }
 
 TEST_CASE("DeepSeek-V3 with its experts over 72 GPUs serves as many tokens as SGLang's team measured, within a fifth") {

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
@@ -60,6 +62,32 @@ TEST_CASE("the ending of its name is a figure's format") {
   CHECK(read_whole_file(folder.file("g.svg")).find("<desc>draftproof lab</desc>") != std::string::npos);
   CHECK_THROWS_WITH(write_figure(folder.file("f.gif"), "plot x notitle"),
                     Catch::Contains("f.gif") && Catch::Contains(".svg, .png, .pdf or .tex"));
+}
+
+// The sizes that the files name: SVG in pixels of 1/96 inch, PDF in points of 1/72, TikZ in centimetres.
+TEST_CASE("a figure for a paper has its column's width and its shape, in every format") {
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
+  for (const auto& [width, svg, pdf, tex] :
+       {std::tuple(PaperWidth::single_column, "width=\"302\" height=\"236\"", "MediaBox [ 0 0 226 177 ]",
+                   "rectangle (8.001,6.2"),
+        {PaperWidth::double_column, "width=\"614\" height=\"268\"", "MediaBox [ 0 0 460 201 ]",
+         "rectangle (16.256,7.1"},
+        {PaperWidth::screen, "width=\"800\" height=\"500\"", "MediaBox [ 0 0 600 374 ]", "rectangle (8.001,6.2"}})
+    for (const auto& [ending, size] : {std::pair(".svg", svg), {".pdf", pdf}, {".tex", tex}}) {
+      const std::string path = folder.file(std::string("f") + ending);
+      write_figure(path, "plot x", {.form = {.width = width}});
+      CHECK_THAT(read_whole_file(path), Catch::Contains(size));
+    }
+  // Plots beside each other stand one above the other in a single column, each over its width.
+  const std::string path = folder.file("two.svg");
+  write_figure(path, "set multiplot layout 1,2\nplot x\nplot x\nunset multiplot",
+               {.form = {.width = PaperWidth::single_column}});
+  const std::string picture = read_whole_file(path);
+  CHECK_THAT(picture, Catch::Contains("width=\"302\" height=\"472\""));
+  std::smatch marks;  // of one number on the left axis and on the right one
+  REQUIRE(std::regex_search(picture, marks, std::regex("d='M([0-9.]+),[0-9.]+ L[0-9.,]+ M([0-9.]+),")));
+  CHECK(std::stod(marks[2]) - std::stod(marks[1]) > 200.0);
 }
 
 // A program named gnuplot that runs these shell commands, and is the one that is found while it lives.
