@@ -16,7 +16,7 @@ PIECES += [f" {n}" for n in range(EOS - len(PIECES))] + [""]
 NEUTRAL = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0,
            "presence_penalty": 0.0, "frequency_penalty": 0.0, "logit_bias": {}, "stop": [], "stop_token_ids": [],
            "min_tokens": 0, "max_tokens": 16, "ignore_eos": False, "seed": None, "n": 1, "response_format": None,
-           "window": 0}
+           "window": 0, "use_beam_search": False, "best_of": None}
 
 
 @dataclass
@@ -82,6 +82,7 @@ class Engine:
         self.last[:, :8] -= 2.0  # pieces of JSON
         self.last[:, 8:EOS] += 1.0
         self.last[:, EOS] -= 0.5
+        self.last[0, [1, 2, 3, 5]] += 5.0  # behind a quote
         self.fresh = numpy.random.default_rng([seed, 1])
         self.known, self.lists, self.filtered = {}, {}, {}
 
@@ -121,6 +122,7 @@ class Engine:
         allowed = self.see("mask", self.mask(moment), moment)
         if allowed is not None:
             row[~allowed] = -numpy.inf
+            row = self.see("masked", row, moment)
         for token, bias in self.param("logit_bias", moment).items():
             row[int(token)] += bias
         r, presence, frequency = (self.param(name + "_penalty", moment)
@@ -226,6 +228,33 @@ class Engine:
                     break
         request.finish = self.see("finish", request.finish, Moment(request))
         return request
+
+    def choices(self, body: dict, prompt: list[int]) -> list[Request]:
+        """Returns the choices of an answer: beams, the best of more, or draws."""
+        whole = Moment(Request(body, prompt, None))
+        count, best = self.param("n", whole), self.param("best_of", whole)
+        if self.param("use_beam_search", whole):
+            return self.beams(body, prompt, count)
+        done = [self.generate(body, prompt, number) for number in range(best or count)]
+        if best:
+            done = self.see("best", sorted(done, key=lambda one: -sum(row[1] for row in one.rows)), whole)
+        return done[:count]
+
+    def beams(self, body: dict, prompt: list[int], width: int) -> list[Request]:
+        """Returns the best texts by the sums of their logprobs, best first."""
+        live = [Request(body, prompt, None)]
+        for _ in range(body["max_tokens"]):
+            grown = []
+            for request in live:
+                for token in range(SIZE):
+                    row = self.listed(Moment(request), token)
+                    grown.append((sum(one[1] for one in request.rows) + row[1], token, request))
+            grown = self.see("beams", sorted(grown, key=lambda one: -one[0]), Moment(live[0]))[:width]
+            live = []
+            for _, token, request in grown:
+                live.append(Request(body, prompt, None, [*request.out], request.text, rows=[*request.rows]))
+                self.append(live[-1], token, "plain")
+        return live
 
     def append(self, request: Request, token: int, kind: str) -> None:
         """Adds a token, and ends the text where a stop or the end of the text is seen."""

@@ -111,6 +111,12 @@ FAULTS = {
     "finish reason": Fault("finish", becomes("length")),
     "stream without its last piece": Fault("pieces", lambda value, moment: value[:-1]),
     "stream drawn by another seed": Fault("stream seed", lambda value, moment: (value or 0) + 1),
+    "mask without its logits": Fault("masked", lambda row, moment: numpy.where(numpy.isfinite(row), 0.0, row)),
+    "recovered token from p under a mask": Fault("residual", lambda value, moment: moment.target if moment.request.body.get(
+        "response_format") else value, traits=SPECULATION),
+    "beams in reverse": Fault("beams", lambda grown, moment: [*reversed(grown[:3]), *grown[3:]]),
+    "a beam is lost": Fault("beams", lambda grown, moment: [grown[0], *grown[2:]]),
+    "best_of takes the first": Fault("best", lambda done, moment: done[::-1], traits=frozenset({"as TensorRT-LLM"})),
     "grammar mask late by one": Fault("mask", late("mask"), later),
 }
 

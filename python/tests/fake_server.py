@@ -9,7 +9,7 @@ from fake_engine import Engine, Moment, Request, ids_of
 from fake_faults import FAULTS, SOUND
 
 #: Peculiarities that are no matter of draws.
-FORMS = ("no logprobs", "no model", "redirects", "needs a key")
+FORMS = ("no logprobs", "no model", "redirects", "needs a key", "as TensorRT-LLM")
 
 
 class Fake(ThreadingHTTPServer):
@@ -32,7 +32,8 @@ class Fake(ThreadingHTTPServer):
         """Returns status and text of an answer."""
         if body is None:
             if path == "/v1/models" and "no model" not in self.how:
-                return 200, json.dumps({"data": [{"id": "table", "owned_by": "vllm"}]})
+                owner = "tensorrt_llm" if "as TensorRT-LLM" in self.how else "vllm"
+                return 200, json.dumps({"data": [{"id": "table", "owned_by": owner}]})
             return 404, json.dumps({"error": "not found"})
         self.sent += 1
         if words := self.refusal(body):
@@ -76,7 +77,7 @@ class Fake(ThreadingHTTPServer):
         whole = Moment(Request(body, ids, None))
         if body.get("stream"):
             body = {**body, "seed": engine.see("stream seed", body.get("seed"), whole)}
-        done = [engine.generate(body, ids, number) for number in range(engine.param("n", whole))]
+        done = engine.choices(body, ids)
         choices = [{"index": number, "text": request.text, "finish_reason": request.finish, "logprobs": {
             "tokens": [name for name, _, _ in request.rows], "token_logprobs": [value for _, value, _ in request.rows],
             "top_logprobs": [top for *_, top in request.rows]}} for number, request in enumerate(done)]

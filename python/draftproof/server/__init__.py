@@ -1,15 +1,15 @@
 """Audit of a running server from outside: does it draw from the distribution that its own logprobs state?"""
 
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from .._core import Error
 from .adapters import sniff
-from .collect import PROFILES, QUESTIONS, Collector
+from .collect import PROBED, PROFILES, QUESTIONS, Collector
 from .draws import audit_logprobs
-from .verdicts import Judge, Line, ServerAudit, load
+from .saved import load
+from .saved import save as keep
+from .verdicts import Judge, Line, ServerAudit
 from .wire import Wire
 
 __all__ = ["Line", "ServerAudit", "audit_logprobs", "audit_server"]
@@ -17,22 +17,26 @@ __all__ = ["Line", "ServerAudit", "audit_logprobs", "audit_server"]
 
 def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, profile: str = "quick",
                  time_s: float | None = None, tokens: int | None = None, length: int = 48, connections: int = 4, key_env: str | None = None,
-                 save: str | None = None, reference: str | None = None, progress: bool = False) -> ServerAudit:
+                 save: str | None = None, reference: str | None = None, without: tuple[str, ...] = (),
+                 progress: bool = False) -> ServerAudit:
     """Audits a server of language models, or a file that `save` wrote.
 
     url: http://HOST:PORT, or the path of a saved run. only: questions of QUESTIONS. profile: of PROFILES, for
     time_s: seconds for requests, and tokens: tokens drawn at most, where they are not given. length: tokens a text. key_env: environment variable of the key, never saved.
-    reference: URL of a server whose texts at temperature 0 are compared.
-    Raises Error if the server is not reached, serves no language model or gives no logprobs.
+    reference: URL of a server whose texts at temperature 0 are compared. without: parameters of PROBED that are not sent.
+    Raises Error if the server is not reached or serves no language model.
     """
     if "://" not in url and Path(url).is_file():
-        origin, adapter, records, other = load(Path(url).read_text().splitlines(), url)
+        (origin, adapter), other, records, head = load(url)
         kept = {*only, "probe", *(("reference",) if "greedy" in only else ()),
                 *(("draws", "scores") if "speculation" in only else ())}
-        return Judge(origin, adapter, [record for record in records if record.question in kept], other).run()
+        return Judge(origin, adapter, [record for record in records if record.question in kept], other,
+                     tuple(head.get("without", ())), head.get("lost", "")).run()
     unknown = sorted(set(only) - set(QUESTIONS))
     if unknown:
         raise Error(f"the question '{unknown[0]}' is unknown; expected {', '.join(QUESTIONS)}")
+    if unknown := sorted(set(without) - set(PROBED)):
+        raise Error(f"'{unknown[0]}' cannot be left out; expected {', '.join(PROBED)}")
     if profile not in PROFILES:
         raise Error(f"the profile is '{profile}'; expected {' or '.join(PROFILES)}")
     given = zip((time_s, tokens), PROFILES[profile])
@@ -51,23 +55,19 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
     wire = Wire(url, key_env, seconds_max=time_s, connections=connections)
     adapter = sniff(wire, model)
     say(f"{adapter.engine} {adapter.version}".strip())
-    failure, other, compared = None, None, None
+    lost, other, compared = "", None, None
     if reference:
         line = Wire(reference, key_env, seconds_max=time_s, connections=connections)
         other = Collector(line, sniff(line), (), tokens, length, say)
         compared = (line.origin, other.adapter)
+    collector = Collector(wire, adapter, tuple(only), tokens, length, say, other)
+    collector.dropped = frozenset(without)
     try:
-        Collector(wire, adapter, tuple(only), tokens, length, say, other).run()
+        collector.run()
     except Error as wrong:
-        if len(wire.records) < 2:
+        if not any(record.status == 200 for record in wire.records):
             raise
-        failure = str(wrong)
+        lost = str(wrong)
     if save:
-        head = {"draftproof_server": wire.origin, "adapter": asdict(adapter)}
-        head |= {"reference": [compared[0], asdict(compared[1])]} if compared else {}
-        Path(save).write_text("\n".join([json.dumps(head), *(record.line() for record in wire.records)]) + "\n")
-    audit = Judge(wire.origin, adapter, list(wire.records), compared).run()
-    if failure:
-        audit.lines.append(Line("server", "failure", failure))
-        audit.verdict, audit.sentence = "failure", f"failure: the run ended early: {failure}"
-    return audit
+        keep(save, (wire.origin, adapter), compared, wire.records, {"without": without, "lost": lost})
+    return Judge(wire.origin, adapter, list(wire.records), compared, without, lost).run()

@@ -1,7 +1,8 @@
 """Names of parameters and shapes of answers of each server, as data; which server it is, found by asking.
 
-Sources: the servers' public sources and documentation; llama.cpp also seen at work (docs/server.md)."""
+Sources: the servers' public sources and documentation; llama.cpp, vLLM and transformers also seen at work."""
 
+import json
 import re
 from dataclasses import dataclass, field
 
@@ -12,7 +13,9 @@ from .wire import Wire
 NEUTRAL = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0, "repetition": 1.0, "presence_penalty": 0.0,
            "frequency_penalty": 0.0, "window": 64}
 
-_SCHEMA = ["json_schema", "schema"]  # keys around a schema, from the outside; the parameter is response_format
+# What servers want for a schema.
+SCHEMAS = {"schema": lambda schema: schema, "text": json.dumps, "value": lambda schema: {"type": "json", "value": schema},
+           "openai": lambda schema: {"type": "json_schema", "json_schema": {"name": "one", "schema": schema}}}
 _OPENAI = {"path": "/v1/completions", "steps": "choices.0.logprobs", "text": "choices.0.text",
            "finish": "choices.0.finish_reason", "counted": "usage.completion_tokens", "prompted": "usage.prompt_tokens"}
 _OPENAI_NAMES = {"repetition": "repetition_penalty", "schema": "response_format", "window": None}
@@ -33,7 +36,7 @@ SERVERS = [
      "accepted": "timings.draft_n_accepted", "tokenize": ["/tokenize", "content", "tokens"],
      "counters": "llamacpp:spec_decode_num_accepted_tokens_total", "other_names": {"repetition": "repetition_penalty"}},
     {**_OPENAI, "engine": "vLLM", "ask": ("/v1/models", r"'owned_by': 'vllm'"), "version": ("/version", "version"),
-     "names": _OPENAI_NAMES, "schema_keys": _SCHEMA, "fresh": {"cache_salt": "draftproof"},
+     "names": {**_OPENAI_NAMES, "beams": "use_beam_search"}, "schema": "openai", "fresh": {"cache_salt": "draftproof"},
      "extra": {"return_tokens_as_token_ids": True, "return_token_ids": True}, "ids": "choices.0.token_ids",
      "tokenize": ["/tokenize", "prompt", "tokens"], "counters": r"vllm:spec_decode_num_accepted_tokens(_total)?"},
     {"engine": "SGLang", "ask": ("/get_model_info /model_info", "model_path"),
@@ -41,19 +44,20 @@ SERVERS = [
      "prompt_ids": "input_ids", "nest": "sampling_params", "model": False,
      "names": {**_NO, "max_tokens": "max_new_tokens", "repetition": "repetition_penalty", "seed": "sampling_seed",
                "min_tokens": "min_new_tokens", "logprobs": "/top_logprobs_num", "logit_bias": "logit_bias",
-               "stop_token_ids": "stop_token_ids", "ignore_eos": "ignore_eos"},
+               "stop_token_ids": "stop_token_ids", "ignore_eos": "ignore_eos", "schema": "json_schema"}, "schema": "text",
      "extra": {"return_logprob": True}, "silent": {"return_logprob": False}, "steps": "meta_info.output_token_logprobs",
      "tops": "meta_info.output_top_logprobs", "text": "text", "finish": "meta_info.finish_reason.type",
      "counted": "meta_info.completion_tokens", "prompted": "meta_info.prompt_tokens", "ids": "output_ids",
-     "tokenize": ["/tokenize", "prompt", "tokens"], "counters": "sglang:spec_accept_length", "gauge": True},
+     "per_step": "meta_info.spec_accept_length", "tokenize": ["/tokenize", "prompt", "tokens"]},
     {**_OPENAI, "engine": "TensorRT-LLM", "ask": ("/v1/models", r"'owned_by': 'tensorrt_llm'"),
-     "version": ("/version", "version"), "names": _OPENAI_NAMES, "schema_keys": _SCHEMA, "instead": {"top_k": [-1, 0]},
-     "logprobs": 5, "ids": "choices.0.token_ids", "tokenize": ["/_internal/tokenize", "prompt", "tokens"],
-     "counters": r"trtllm_\w*accepted\w*"},
+     "version": ("/version", "version"), "schema": "openai", "instead": {"top_k": [-1, 0]},
+     "names": {**_OPENAI_NAMES, "beams": "use_beam_search", "best_of": "best_of"}, "logprobs": 5,
+     "ids": "choices.0.token_ids", "per_step": "choices.0.avg_decoded_tokens_per_iter",
+     "tokenize": ["/_internal/tokenize", "prompt", "tokens"]},
     {"engine": "TGI", "ask": ("/info", "max_input_tokens|max_concurrent_requests"), "version": ("/info", "version"),
      "path": "/generate", "prompt": "inputs", "nest": "parameters", "model": False,
      "names": {**_NO, "max_tokens": "max_new_tokens", "repetition": "repetition_penalty", "logprobs": "top_n_tokens",
-               "min_p": None, "presence_penalty": None},
+               "min_p": None, "presence_penalty": None, "schema": "grammar"}, "schema": "value",
      "inner": {"details": True, "do_sample": True}, "greedy": {"do_sample": False}, "logprobs": 5,
      "instead": {"top_k": [-1, None], "top_p": [1.0, None], "temperature": [0.0, None], "repetition": [1.0, None],
                  "frequency_penalty": [0.0, None]},
@@ -62,11 +66,14 @@ SERVERS = [
     {"engine": "Ollama", "ask": ("/v1/models", r"'owned_by': 'library'"), "version": ("/api/version", "version"),
      "path": "/api/generate", "nest": "options", "instead": {"top_k": [-1, 0]},
      "names": {**_NO, "max_tokens": "num_predict", "repetition": "repeat_penalty", "window": "repeat_last_n",
-               "logprobs": "/top_logprobs"},
+               "logprobs": "/top_logprobs", "schema": "/format"},
      "extra": {"raw": True, "stream": False, "logprobs": True}, "silent": {"logprobs": False}, "steps": "logprobs",
      "text": "response", "finish": "done_reason", "counted": "eval_count", "prompted": "prompt_eval_count"},
+    {**_OPENAI, "engine": "transformers", "ask": ("/openapi.json", "/load_model"), "version": ("/version", "version"),
+     "names": {**_NO, "stream": "stream", "logprobs": None, "repetition": None, "presence_penalty": None, "top_k": None,
+               "min_p": None}},
     {**_OPENAI, "engine": "generic", "ask": ("/v1/models", "'id': "), "version": ("/version", "version"),
-     "names": _OPENAI_NAMES, "schema_keys": _SCHEMA},
+     "names": _OPENAI_NAMES, "schema": "openai"},
 ]
 
 FINISH = {"limit": "length", "word": "stop", "eos": "stop", "eos_token": "stop", "stop_sequence": "stop"}
@@ -74,7 +81,8 @@ FINISH = {"limit": "length", "word": "stop", "eos": "stop", "eos_token": "stop",
 
 @dataclass
 class Step:
-    """One token of an answer: its key (id, else bytes or text) and the list [(key, logprob)], best first."""
+    """One token of an answer: its key (id, else bytes or text) and the list [(key, logprob)], best first. Of a server
+    without lists, one character."""
 
     token: object
     logprob: float
@@ -102,8 +110,9 @@ class Adapter:
     names: its name of a parameter; '/NAME' stands beside `nest`, not in it; None: it has no such parameter.
     other_names: names of other servers that it might accept without effect. instead: [value, what is sent for it],
     None: nothing. extra: sent with every request, inner: within `nest`; greedy, silent, fresh: sent at temperature 0,
-    without logprobs, without the prefix cache. logprobs: the longest list. tokenize: path, field of the text, field of
-    the ids. counters: expression of names at /metrics that grow with accepted drafts, or, a gauge, exceed 1."""
+    without logprobs, without the prefix cache. logprobs: the longest list, 0 of a server without. tokenize: path, field of the text, field of
+    the ids. per_step: place of the mean number of tokens a step. schema: of SCHEMAS. counters: expression of
+    names at /metrics that grow with accepted drafts."""
 
     engine: str
     version: str
@@ -117,6 +126,7 @@ class Adapter:
     tops: str = ""
     ids: str = ""
     accepted: str = ""
+    per_step: str = ""
     extra: dict = field(default_factory=dict)
     inner: dict = field(default_factory=dict)
     greedy: dict = field(default_factory=dict)
@@ -124,7 +134,7 @@ class Adapter:
     fresh: dict = field(default_factory=dict)
     instead: dict = field(default_factory=dict)
     other_names: dict = field(default_factory=dict)
-    schema_keys: list = field(default_factory=list)
+    schema: str = "schema"
     tokenize: list = field(default_factory=list)
     logprobs: int = 20
     prompt: str = "prompt"
@@ -132,14 +142,13 @@ class Adapter:
     nest: str = ""
     bias_pairs: bool = False
     counters: str = r"\S*spec\w*accept\w*"
-    gauge: bool = False
 
     def offers(self, name: str) -> bool:
         return self.names.get(name, name) is not None
 
     def body(self, prompt: str | list[int], settings: dict, dropped: frozenset = frozenset()) -> dict:
         """Returns the JSON of a request: a prompt of text or of token ids. A value of None is not sent."""
-        values = {**NEUTRAL, "logprobs": self.logprobs, **settings}
+        values = {**NEUTRAL, "logprobs": self.logprobs or None, **settings}
         outer = {self.prompt if isinstance(prompt, str) else self.prompt_ids: prompt, **self.extra,
                  **(self.silent if values["logprobs"] is None else {})}
         inner = outer if not self.nest else outer.setdefault(self.nest, {})
@@ -152,8 +161,8 @@ class Adapter:
                 continue
             if key == "logit_bias" and self.bias_pairs:
                 value = [[int(token), bias] for token, bias in value.items()]
-            if key == "schema" and self.schema_keys:
-                value = {"type": "json_schema", self.schema_keys[0]: {"name": "one", self.schema_keys[1]: value}}
+            if key == "schema":
+                value = SCHEMAS[self.schema](value)
             (outer if name.startswith("/") else inner)[name.lstrip("/")] = value
         return outer
 
@@ -168,10 +177,15 @@ class Adapter:
             return _at(answer, place.replace(".0.", f".{choice}."))
         if at(self.text) is None:
             raise Error(f"the answer has no '{self.text.replace('.0.', f'.{choice}.')}'")
-        finish = str(at(self.finish) or "")
-        return Text(_steps(at(self.steps), at(self.tops) if self.tops else None, self.logprobs), str(at(self.text)),
-                    FINISH.get(finish, finish), at(self.counted), at(self.prompted) if self.prompted else None,
-                    list(at(self.ids) or [] if self.ids else []), int(at(self.accepted) or 0) if self.accepted else 0)
+        finish, counted = str(at(self.finish) or ""), at(self.counted)
+        accepted = int(at(self.accepted) or 0) if self.accepted else 0
+        if self.per_step and counted:
+            accepted = round(counted * (1 - 1 / max(1.0, float(at(self.per_step) or 1.0))))
+        steps = (_steps(at(self.steps), at(self.tops) if self.tops else None, self.logprobs) if self.logprobs else
+                 [Step(character, float("-inf"), []) for character in str(at(self.text))])
+        return Text(steps, str(at(self.text)),
+                    FINISH.get(finish, finish), counted, at(self.prompted) if self.prompted else None,
+                    list(at(self.ids) or [] if self.ids else []), accepted)
 
     def joined(self, parts: list[dict]) -> dict:
         """Returns the parts of a stream as the answer that is not streamed."""

@@ -4,11 +4,13 @@ import contextlib
 import re
 import time
 
-from . import speculation
+from . import seeds, speculation
 from .adapters import NEUTRAL, Adapter
 from .wire import Error, Record, Wire
 
 QUESTIONS = ("draws", "seeds", "greedy", "parameters", "speculation")
+# Each is sent alone once, so that one that the server refuses or does not survive is known.
+PROBED = {"top_k": -2, "top_p": 0.9, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 0.7, "repetition": 1.2}
 PROFILES = {"quick": (120.0, 20000), "full": (1800.0, 200000)}  # seconds for requests, tokens drawn at most
 
 PROMPTS = [
@@ -66,7 +68,7 @@ class Collector:
                 self.reference.probe()
             before = speculation.accepted(self) if "speculation" in self.only else None
             asks = [(ask, share) for question, ask, share in (
-                ("seeds", self.seeds, 0.2), ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
+                ("seeds", lambda: seeds.ask(self), 0.2), ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
                 ("parameters", self.parameters, 0.4), ("speculation", lambda: speculation.ask(self), 0.4),
                 ("draws", self.draws, 1.0))
                 if question in self.only or question == "draws" and "speculation" in self.only]
@@ -85,7 +87,7 @@ class Collector:
     def probe(self) -> None:
         """Sends one request; drops parameters that the server refuses, shortens lists that it refuses."""
         for _ in range(8):
-            record = self.wire.post(self.record("probe", "one", PROMPTS[0], seed=1, max_tokens=4, top_k=-2))
+            record = self.wire.post(self.plain())
             if record.status == 200:
                 break
             text = str(record.answer)
@@ -100,24 +102,26 @@ class Collector:
         else:
             raise Error(f"the server refuses every request: {str(record.answer)[:200]}")
         text = self.adapter.read(record.answer)
-        steps, self.gives_ids = text.steps, bool(text.ids)
-        if not any(step.top for step in steps):
-            raise Error(f"{self.adapter.engine} returns no lists of logprobs; this audit needs them")
-        longest = max(len(step.top) for step in steps)
-        if longest < 3:
+        self.gives_ids, longest = bool(text.ids), max((len(step.top) for step in text.steps), default=0)
+        if 0 < longest < 3:
             raise Error(f"lists of logprobs hold {longest} tokens; this audit needs 3 or more")
         self.adapter.logprobs = min(self.adapter.logprobs, longest)
+        if not longest:
+            self.say("no lists of logprobs: draws are not judged")
+        for name, value in PROBED.items():
+            if name not in self.dropped and self.adapter.offers(name):
+                self.probe_one(name, value)
 
-    def seeds(self) -> None:
-        """Same seeds twice, 128 neighbouring seeds (400 where many tokens are drawn), no seed."""
-        ask, wide = self.wire.post_all, {"temperature": 1.0, "top_k": -2}
-        short = min(16, self.length)
-        for turn in ("first", "again"):
-            ask([self.record("seeds", f"same {turn}", prompt, seed=1000 + number, max_tokens=short, **wide)
-                 for number, prompt in enumerate(PROMPTS[:6])])
-        ask([self.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
-             for number in range(128 if self.tokens_max <= 20000 else 400)])
-        ask([self.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
+    def plain(self, case: str = "one", **settings: object) -> Record:
+        return self.record("probe", case, PROMPTS[0], seed=1, max_tokens=4, **settings)
+
+    def probe_one(self, name: str, value: float) -> None:
+        """Sends one request with a parameter; drops it if it is refused or fails. Raises Error if the server ends."""
+        asked = self.wire.post(self.plain(f"with {name}", **{name: value}))
+        if asked.status != 200:
+            self.dropped |= {name}
+        if asked.status >= 500 and (again := self.wire.post(self.plain())).status != 200:
+            raise Error(f"the server answers {again.status}: {str(again.answer)[:200]}")
 
     def parameters(self) -> None:
         """Each part's requests. A part that gets no answer in time is left out."""
@@ -157,7 +161,9 @@ class Collector:
         return [steps[0].top for steps in texts]
 
     def draws(self) -> None:
-        """Texts of all cases in turn, until time or tokens are spent."""
+        """Texts of all cases in turn, until time or tokens are spent; none without lists."""
+        if not self.adapter.logprobs:
+            return None
         cases, ids = dict(CASES), self.ids()
         if ids and not {"presence_penalty", "frequency_penalty"} & self.dropped:
             cases["penalties"] = dict(PENALTIES)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .._types import Array
 
 LEVEL = 1e-6
-TESTS = 13  # of one case at most
+TESTS = 14  # of one case at most
 EVENTS = {"shell": "tokens that a 3 % smaller cut drops were", "edge": "the last kept token was",
           "rest": "tokens beyond the list were"}
 
@@ -45,12 +45,19 @@ class Row(NamedTuple):
 
 @dataclass
 class Drawn:
-    """Draws of one case under one reading; `outside` holds (record, position, token) of probability 0."""
+    """Draws of one case under one reading; `outside` holds (record, position, token) of probability 0, `beyond` those
+    beyond a list whose tail has at most the probability `bound` in all."""
 
     tokens: int = 0
     skipped: int = 0
     rows: list[Row] = field(default_factory=list)
     outside: list[tuple[int, int, object]] = field(default_factory=list)
+    beyond: list[tuple[int, int, object]] = field(default_factory=list)
+    bound: float = 0.0
+
+    @property
+    def judged(self) -> int:
+        return len(self.rows) + len(self.outside) + len(self.beyond)
 
     def first_tokens(self) -> Drawn:
         """Returns the first draw of each text, as if all were of one text."""
@@ -61,7 +68,8 @@ class Drawn:
 def together(cases: list[Drawn]) -> Drawn:
     """Returns the draws of all cases as one."""
     return Drawn(sum(case.tokens for case in cases), sum(case.skipped for case in cases),
-                 [row for case in cases for row in case.rows], [one for case in cases for one in case.outside])
+                 *([one for case in cases for one in getattr(case, name)] for name in ("rows", "outside", "beyond")),
+                 sum(case.bound for case in cases))
 
 
 def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step: float | None = None) -> Drawn:
@@ -81,7 +89,10 @@ def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step:
                 drawn.skipped += 1
                 continue
             drawn.tokens += 1
-            if at.token not in seen.generous and not seen.rest:
+            drawn.bound += seen.beyond
+            if at.token not in seen.keys and seen.beyond:
+                drawn.beyond.append((number, position, at.token))
+            elif at.token not in seen.generous and not seen.rest:
                 drawn.outside.append((number, position, at.token))
             elif seen.ambiguous or len(set(seen.keys)) < len(seen.keys):
                 drawn.skipped += 1
@@ -145,6 +156,12 @@ def judge(drawn: Drawn) -> list[Found]:
         else:
             words = "ranks of drawn tokens do not follow the stated probabilities"
         found.append(Found(name, test.p_value, words, at))
+    count = len(drawn.beyond)
+    if count > drawn.bound:  # Chernoff
+        number, position, token = drawn.beyond[0]
+        found.append(Found("beyond", math.exp(count - drawn.bound - count * math.log(count / drawn.bound)),
+                           f"tokens beyond the list were drawn {count} times; at most {drawn.bound:.1f} are expected (first: "
+                           f"token {token!r} at position {position} of its text)", (number, position)))
     return found
 
 

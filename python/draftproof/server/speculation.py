@@ -36,7 +36,7 @@ def accepted(collector: Collector) -> float | None:
 
 def counted(collector: Collector, case: str, before: float | None) -> None:
     """Keeps what /metrics counted since `before`."""
-    settings = {"gauge": collector.adapter.gauge, "asked": "draws" not in collector.only}
+    settings = {"asked": "draws" not in collector.only}
     collector.wire.records.append(Record("speculation", case, settings, "/metrics", {}, 200,
                                          [before, accepted(collector)]))
 
@@ -110,10 +110,11 @@ def judge(audit: Judge) -> None:
     silent = [number for number in drawn if audit.records[number].settings.get("logprobs", 0) is None]
 
     def drafts(case: str, numbers: list[int]) -> float | None:
-        grown = [float(after > 1.0) if record.settings["gauge"] else after - (before or 0.0)
-                 for record in said if record.case == case for before, after in [record.answer] if after is not None]
+        grown = [after - (before or 0.0) for record in said if record.case == case for before, after in [record.answer]
+                 if after is not None]
         own = sum(drawn[number].accepted for number in numbers)
-        return max(own, sum(grown)) if grown or (audit.adapter.accepted and numbers) else None
+        says = audit.adapter.accepted or audit.adapter.per_step
+        return max(own, sum(grown)) if grown or (says and numbers) else None
     count = drafts("without logprobs", silent)
     whole = drafts("metrics", list(drawn))
     judged = sum(bool(step.top) for number in silent for step in audit.texts[number].steps)

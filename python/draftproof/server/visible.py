@@ -41,6 +41,7 @@ class Visible:
     shell: float         # probability of tokens that a cut 3 % smaller drops
     shell_keys: set
     rest: float = 0.0    # probability of all tokens beyond the list
+    beyond: float = 0.0  # bound of it where its own is not seen: probabilities are then those of a token of the list
 
 
 def resolution(values: list[float]) -> float:
@@ -96,11 +97,15 @@ def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, s
     wide, narrow = (_kept(values, settings, reading, side) for side in (slack, -slack))
     temperature = 1.0 if reading.ignored == "temperature" else settings["temperature"]
     scaled = [value / temperature for value in values[:count]]
-    rest = 0.0
+    rest = beyond = 0.0
     if (asked <= 0 or reading.ignored == "top_k") and count == len(values):  # the tail is seen as one sum, at T = 1
-        if temperature != 1.0:
-            return None
-        rest = max(0.0, 1.0 - sum(math.exp(value) for value in values))
+        tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
+        if temperature == 1.0 or reading.scaled:
+            rest = tail
+        else:  # below T = 1 each of its tokens, l <= the list's last, has e^(l / T) <= e^l e^((1 / T - 1) last)
+            power = 1.0 / temperature - 1.0
+            bound = tail * math.exp(power * values[-1]) / sum(math.exp(value) for value in scaled) if power > 0 else 1.0
+            beyond = min(1.0, max(bound, 1e-300))
     weights = [math.exp(value - scaled[0]) for value in scaled]
     total = sum(weights) / (1.0 - rest) if rest < 1 else math.inf
     probs = [weight / total for weight in weights]
@@ -108,4 +113,4 @@ def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, s
     if settings["top_p"] >= 1 and settings["min_p"] <= 0 and 1 < count == asked:
         inner = count - 1
     return Visible([key for key, _ in top[:count]], scaled, probs, {key for key, _ in top[:wide]}, wide != narrow,
-                   sum(probs[inner:]), {key for key, _ in top[inner:count]}, rest)
+                   sum(probs[inner:]), {key for key, _ in top[inner:count]}, rest, beyond)

@@ -126,9 +126,16 @@ class Wire:
             return text
 
     def post(self, record: Record) -> Record:
-        """Sends the record's body and fills in the answer."""
+        """Sends the record's body and fills in the answer; a request that the server does not survive has status 0."""
         begin = time.monotonic()
-        record.status, text = self.ask("POST", record.path, record.body)
+        try:
+            record.status, text = self.ask("POST", record.path, record.body)
+        except Error as wrong:
+            record.answer = str(wrong)
+            if self.left_s() > 0:
+                with self.lock:
+                    self.records.append(record)
+            raise
         record.seconds = round(time.monotonic() - begin, 4)
         if record.status in (401, 403):
             raise Error(f"{self.origin}{record.path} answers {record.status}; give the key by --key-env VARIABLE")

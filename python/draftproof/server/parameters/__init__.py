@@ -2,6 +2,6 @@
 
 Each part asks with a Collector and judges from the records alone."""
 
-from . import answers, duels, ends, names, structure, values
+from . import answers, beams, duels, ends, names, structure, unlisted, values
 
-PARTS = (duels, ends, answers, structure, values, names)
+PARTS = (unlisted, duels, ends, answers, structure, beams, values, names)

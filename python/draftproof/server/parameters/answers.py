@@ -13,7 +13,7 @@ def ask(c: Collector) -> None:
             c.record("parameters", "list, filtered", prompt, seed=1, max_tokens=1, temperature=0.5, top_k=3)]
     if c.adapter.offers("n"):
         jobs += [c.record("parameters", f"n = {n}", PROMPTS[3], seed=21, max_tokens=16, n=n) for n in (1, CHOICES)]
-    for stream in (False, True):
+    for stream in (False, True) if c.adapter.offers("stream") else (False,):
         common = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         jobs.append(c.record("parameters", "greedy stream" if stream else "greedy whole", prompt, seed=7,
                              temperature=0.0, max_tokens=max(1, length), **common))
@@ -50,7 +50,7 @@ def _choices(j: Judge) -> None:
     if len(set(rows)) < CHOICES and chance < -16:
         return j.parameter("n", "wrong", "two choices are the same text", number)
     counted = (record.answer.get("usage") or {}).get("completion_tokens")
-    if counted is not None and not 0 <= counted - sum(map(len, rows)) <= CHOICES:
+    if counted is not None and j.adapter.logprobs and not 0 <= counted - sum(map(len, rows)) <= CHOICES:
         return j.parameter("n", "wrong", f"{counted} tokens are counted; the choices list {sum(map(len, rows))}",
                            number)
     same = alone and rows[0] == tuple(step.token for step in alone[0][1].steps)

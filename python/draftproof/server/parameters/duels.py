@@ -8,13 +8,14 @@ from ..verdicts import Judge
 from ..wire import Record
 
 LIFT, NEAR = 20.0, 0.05
+FACTOR, MORE = 1.5, 12.0  # of repetition; logits by which a second token is lifted more
 LENGTH = 70
 DISTANCES = (20, 63, 64, 65, LENGTH)  # of the penalised token from the prompt's end
-PENALTIES = {"presence_penalty": 1.0, "frequency_penalty": 1.0, "repetition": 1.5}
+PENALTIES = {"presence_penalty": 1.0, "frequency_penalty": 1.0, "repetition": FACTOR}
 
 
 def duel(c: Collector, name: str, prompt: list[int], top: list, pair: tuple[int, int], lead: float,
-         lift: float = LIFT, at: float = 0, shift: float = 0.0, **settings: object) -> Record:
+         lift: float = LIFT, at: object = 0, shift: float = 0.0, **settings: object) -> Record:
     """Returns a request in which the pair's first token leads its second by `lead` logits.
 
     at: which of several duels of that name. shift: what a penalty is expected to take from the first."""
@@ -78,25 +79,35 @@ def _penalties(c: Collector, ids: list[int]) -> None:
                  for name, value, shift in (("presence_penalty", 1.0, 1.0), ("frequency_penalty", 0.5, 1.5))
                  for near in (NEAR, -NEAR)]
     c.wire.post_all(jobs)
-    if set(pair) <= set(dict(lists[20])):
-        _repetition(c, prompts[20], lists[20], pair)
+    for second in [key for key, _ in lists[20] if key not in pair][:3]:  # until one is still listed when the prompt holds it
+        prompt = [second if LENGTH - 26 == place else token for place, token in enumerate(prompts[20])]
+        top = c.lists([prompt])[0]
+        if {*pair, second} <= set(dict(top)):
+            _repetition(c, prompt, top, pair, second)
+            break
     _split(c, ids[:24])
 
 
-def _repetition(c: Collector, prompt: list[int], top: list, pair: tuple[int, int]) -> None:
-    """Bisects what repetition takes at one lift; at 12 more, bias before the penalty, it takes 12 (1 - 1 / r) more."""
-    low, high = 0.0, 40.0
+def _repetition(c: Collector, prompt: list[int], top: list, pair: tuple[int, int], second: int) -> None:
+    """Bisects what repetition takes from one token, which shows the hidden logsumexp; a second token, lifted by MORE
+    more, is then asked at what each reading takes from it."""
+    low, high, known = 0.0, 40.0, dict(top)
     while high - low > NEAR:
         lead = (low + high) / 2
-        record = c.wire.post(duel(c, "bisect", prompt, top, pair, lead, repetition=1.5))
+        record = c.wire.post(duel(c, "bisect", prompt, top, pair, lead, repetition=FACTOR))
         low, high = (lead, high) if first(c, record) == pair[1] else (low, lead)
-    c.wire.post_all([duel(c, "amount repetition", prompt, top, pair, low + more + near, LIFT + 12.0, repetition=1.5,
-                          at=more) for more in (0.0, 4.0) for near in (3 * NEAR, -2 * NEAR)])
+    other, apart = (second, pair[1]), known[second] - known[pair[0]]
+    offset = low / (1 - 1 / FACTOR) - known[pair[0]]
+    c.wire.post_all([duel(c, "amount repetition", prompt, top, other, low + more + near, LIFT + MORE, at=reading,
+                          repetition=FACTOR, shift=offset - (LIFT if reading == "before" else 0.0))
+                     for reading, more in (("before", (apart + MORE) * (1 - 1 / FACTOR)),
+                                           ("after", apart * (1 - 1 / FACTOR)), ("after, below 0", apart * (1 - FACTOR)))
+                     for near in (3 * NEAR, -2 * NEAR)])
 
 
 def _split(c: Collector, prompt: list[int]) -> None:
     """One greedy text with repetition, and its tokens one by one, each behind all before it."""
-    common = {"seed": 1, "temperature": 0.0, "repetition": 1.5}
+    common = {"seed": 1, "temperature": 0.0, "repetition": FACTOR}
     whole = c.wire.post(c.record("parameters", "whole", prompt, max_tokens=24, **common))
     plain = c.record("parameters", "whole plain", prompt, max_tokens=24, **{**common, "repetition": 1.0})
     steps = c.adapter.read(whole.answer).steps if whole.status == 200 else []
@@ -179,13 +190,18 @@ def _penalty(j: Judge, name: str) -> None:
                                f"{about['shift']:g} +- {NEAR} logits from a token that occurs 3 times", number)
     words = f"over {HISTORIES[2 if expected else 1]}"
     if name == "repetition":
-        steps = {more: [winner for _, about, winner in _won(j, "amount repetition") if about["at"] == more]
-                 for more in (0.0, 4.0)}
-        if steps[4.0] and steps[4.0] != ["a", "b"] and steps[0.0] != ["a", "b"]:
+        won: dict = {}
+        for _, about, winner in _won(j, "amount repetition"):
+            won.setdefault(about["at"], []).append((winner, about["shift"]))
+        holds = next((reading for reading, rows in won.items() if [winner for winner, _ in rows] == ["a", "b"]), "")
+        if won and not holds:
             number = _won(j, "amount repetition")[0][0]
-            return j.parameter(name, "wrong", "with 12 logits more it takes neither 4 logits more (bias before the "
-                               "penalty) nor as many (bias after it)", number)
-        words += ", bias " + ("before" if steps[4.0] == ["a", "b"] else "after") + " the penalty"
+            return j.parameter(name, "wrong", "what it takes from two tokens leads to no one offset of logits from logprobs, "
+                               "neither with the bias before the penalty nor after it", number)
+        words += f", bias {holds.partition(',')[0]} the penalty" if holds else "; its amount is not visible"
+        if holds in ("before", "after"):
+            offset = won[holds][0][1]
+            words += f", on logits (logprobs + {offset:.1f})" if abs(offset) > 0.5 else ", on logprobs"
     return j.parameter(name, "honoured", words)
 
 

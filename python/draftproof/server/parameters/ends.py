@@ -10,7 +10,9 @@ CLEAR, LONGEST = 0.1, 20  # logits between the two best, so that noise does not 
 
 
 def clear(text: Text) -> int:
-    """Returns how many first tokens of a greedy text noise cannot change."""
+    """Returns how many first tokens of a greedy text noise cannot change; without lists, how many it has."""
+    if not any(step.top for step in text.steps):
+        return min(LONGEST, text.counted or 0)
     close = (place for place, step in enumerate(text.steps) if len(step.top) < 2 or step.top[0][0] != step.token
              or step.top[0][1] - step.top[1][1] < CLEAR)
     return min(LONGEST, next(close, len(text.steps)))
@@ -68,7 +70,7 @@ def strings(prefixes: list[str]) -> list[str]:
 
 def judge(j: Judge) -> None:
     prefixes = [text for _, text in j.of("parameters", "prefix")]
-    if prefixes:
+    if prefixes and all(after.text.startswith(before.text) for before, after in zip(prefixes, prefixes[1:])):
         _stop(j, prefixes)
         _stop_ids(j, prefixes)
     elif j.asked("known"):
@@ -95,10 +97,10 @@ def _stop(j: Judge, prefixes: list[Text]) -> None:
         readings.add(kept[text.text])
         if text.finish != "stop":
             return j.parameter("stop", "wrong", f"the finish reason is '{text.finish}'; expected 'stop'", number)
-        count = len(text.steps) if text.counted is None else text.counted
-        if count > need or len(text.steps) > need:
-            return j.parameter("stop", "wrong", f"{max(count, len(text.steps))} tokens are returned; {need} complete "
-                               f"the stop string {stop!r}", number)
+        count = max(text.counted or 0, len(text.steps) if j.adapter.logprobs else 0)
+        if count > need:
+            return j.parameter("stop", "wrong", f"{count} tokens are returned; {need} complete the stop string {stop!r}",
+                               number)
     if rows:
         j.parameter("stop", "honoured", f"the string is {' or '.join(sorted(readings))}, within tokens and over two")
 
@@ -147,7 +149,8 @@ def _eos(j: Judge) -> None:
     if j.asked("ignore_eos") and not rows:
         return j.parameter("ignore_eos", "refused", "", j.asked("ignore_eos")[0])
     for number, text in rows:
-        if text.finish == "stop" or len(text.steps) < j.records[number].settings["max_tokens"] - 3:
+        count = len(text.steps) if j.adapter.logprobs else text.counted or 0
+        if text.finish == "stop" or count < j.records[number].settings["max_tokens"] - 3:
             return j.parameter("ignore_eos", "ignored", "texts end before max_tokens", number)
     if rows:
         return j.parameter("ignore_eos", "honoured", f"{len(rows)} texts that ended without it go on")

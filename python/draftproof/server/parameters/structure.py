@@ -1,17 +1,28 @@
-"""Structured output: texts under a JSON schema are values of it."""
+"""Structured output: texts under a JSON schema are values of it, drawn in the proportions of their lists.
+
+Which tokens a mask leaves is not said: those that the first half of the draws behind one prefix has. In the second half
+they come in the proportions of the list, whether it was taken before the mask or after it."""
 
 import json
+import math
 
+from .. import draws
 from ..collect import PROMPTS, Collector
 from ..verdicts import Judge
+from ..visible import Visible
 
 VALUES = ["red", "green"]
+DRAWS, PROMPT = 96, 'Which colour is it, "red" or "green"? It is '
 
 
 def ask(c: Collector) -> None:
-    if c.adapter.offers("schema"):
-        c.wire.post_all([c.record("parameters", "schema", PROMPTS[number], seed=40 + number, max_tokens=24,
-                                  schema={"enum": VALUES}) for number in range(6)])
+    if not c.adapter.offers("schema"):
+        return
+    done = c.wire.post_all([c.record("parameters", "schema", PROMPTS[number], seed=40 + number, max_tokens=24,
+                                     schema={"enum": VALUES}) for number in range(6)])
+    if c.adapter.logprobs and all(record.status == 200 for record in done):
+        c.wire.post_all([c.record("parameters", "masked", PROMPT, seed=400 + number, max_tokens=4,
+                                  schema={"enum": VALUES}) for number in range(DRAWS)])
 
 
 def judge(j: Judge) -> None:
@@ -31,3 +42,29 @@ def judge(j: Judge) -> None:
                            invalid[0][0])
     if rows:
         j.parameter("schema", "honoured", f"{len(rows)} texts are values of an enum")
+        _masked(j)
+
+
+def _masked(j: Judge) -> None:
+    behind: dict = {}
+    for number, text in j.of("parameters", "masked"):
+        for place, step in enumerate(text.steps):
+            behind.setdefault(tuple(one.token for one in text.steps[:place]), []).append((number, place, step))
+    drawn = draws.Drawn()
+    for rows in behind.values():
+        half = len(rows) // 2
+        left = {step.token for *_, step in rows[:half]}
+        for number, place, step in rows[half:]:
+            kept = [(key, value) for key, value in step.top if key in left]
+            if len(kept) == len(left) > 1 and step.token in left:
+                whole = sum(math.exp(value) for _, value in kept)
+                probs = [math.exp(value) / whole for _, value in kept]
+                keys = [key for key, _ in kept]
+                seen = Visible(keys, [value for _, value in kept], probs, left, False, 0.0, set())
+                drawn.rows.append(draws.Row(seen, keys.index(step.token), number, place))
+    if len(drawn.rows) < 20:
+        return
+    test = min(draws.judge(drawn), key=lambda test: test.p)
+    bad = test.p < draws.LEVEL / draws.TESTS
+    j.add("draws under a schema", "biased" if bad else "ok",
+          f"{test.name}: p = {test.p:.2g}; {test.words}" if bad else f"consistent ({len(drawn.rows)} tokens)", drawn.rows[0].text)

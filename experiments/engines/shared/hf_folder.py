@@ -1,0 +1,61 @@
+"""The shipped model as a folder that Hugging Face's library and vLLM load, and a server process on loopback."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+
+def write(model: str, folder: str, blocks: int) -> None:
+    """Writes the first `blocks` blocks of a GGUF file, all where it has no more, with its tokenizer, in float32."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    path = Path(model)
+    named = {"gguf_file": path.name}
+    whole = AutoModelForCausalLM.from_pretrained(str(path.parent), dtype=torch.float32,
+                                                 quantization_config=GgufConfig(dequantize=True), **named)
+    whole.model.layers = whole.model.layers[:blocks]
+    whole.config.num_hidden_layers = len(whole.model.layers)
+    if getattr(whole.config, "layer_types", None):
+        whole.config.layer_types = whole.config.layer_types[:blocks]
+    whole.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(str(path.parent), **named).save_pretrained(folder)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def serve(command: list[str], port: int, health: str) -> None:
+    """Runs a server with no network but loopback's, prints its URL once it answers at `health`, ends it at a signal."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    server = subprocess.Popen(command, env=environment, stdout=sys.stderr, start_new_session=True)
+    stop = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop)
+    url, is_up = f"http://127.0.0.1:{port}", False
+    try:
+        while server.poll() is None:
+            try:
+                if not is_up and urllib.request.urlopen(url + health, timeout=5).status == 200:
+                    is_up = True
+                    print(url, flush=True)
+            except (urllib.error.URLError, OSError):
+                pass
+            if signal.sigtimedwait(stop, 1.0):
+                break
+            time.sleep(0.0)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)

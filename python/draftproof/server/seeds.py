@@ -1,0 +1,71 @@
+"""Seeds: the same twice, 128 neighbours (400 where many tokens are drawn), and none."""
+
+from __future__ import annotations
+
+import typing
+
+from . import draws
+from .visible import READINGS
+
+if typing.TYPE_CHECKING:
+    from .adapters import Text
+    from .collect import Collector
+    from .verdicts import Judge
+
+
+def ask(c: Collector) -> None:
+    from .collect import PROMPTS
+    wide, short = {"temperature": 1.0, "top_k": -2}, min(16, c.length)
+    for turn in ("first", "again"):
+        c.wire.post_all([c.record("seeds", f"same {turn}", prompt, seed=1000 + number, max_tokens=short, **wide)
+                         for number, prompt in enumerate(PROMPTS[:6])])
+    if c.adapter.logprobs:  # first tokens are judged beside their lists
+        c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
+                         for number in range(128 if c.tokens_max <= 20000 else 400)])
+    c.wire.post_all([c.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
+
+
+def judge(j: Judge) -> None:
+    _same(j)
+    _neighbours(j)
+    _none(j)
+
+
+def _tokens(text: Text) -> tuple:
+    return tuple(step.token for step in text.steps)
+
+
+def _same(j: Judge) -> None:
+    pairs = list(zip(j.of("seeds", "same first"), j.of("seeds", "same again")))
+    if not pairs:
+        return
+    alike = sum(_tokens(a) == _tokens(b) for (_, a), (_, b) in pairs)
+    early = sum(_tokens(a)[:3] == _tokens(b)[:3] for (_, a), (_, b) in pairs)
+    words = f"the same seed gave the same text {alike} times of {len(pairs)}"
+    if early <= len(pairs) // 3 or (not j.adapter.logprobs and alike <= len(pairs) // 3):
+        j.add("seed", "failure", f"ignored: {words}", pairs[0][0][0])
+    else:
+        j.add("seed", "ok", f"honoured: {words}" + ("" if alike == len(pairs) else "; noise may do this"))
+
+
+def _neighbours(j: Judge) -> None:
+    rows = j.of("seeds", "neighbours")
+    if len(rows) < 30:
+        return
+    first = draws.place(rows, j.records[rows[0][0]].settings, READINGS[0]).first_tokens()
+    test = min(draws.judge(first), key=lambda test: test.p, default=None)
+    bad = test is not None and test.p < draws.LEVEL / draws.TESTS
+    j.add("neighbouring seeds", "biased" if bad else "ok",
+          f"first tokens of neighbouring seeds as one text, {test.name}: p = {test.p:.2g}; {test.words}" if bad
+          else f"independent ({first.tokens} seeds)", rows[0][0])
+
+
+def _none(j: Judge) -> None:
+    rows = j.of("seeds", "none")
+    if len(rows) < 2:
+        return
+    chance = max(sum(step.logprob for step in text.steps) for _, text in rows)
+    alike = len(rows) - len({_tokens(text) for _, text in rows})
+    bad = alike > 0 and chance < -25
+    j.add("no seed", "failure" if bad else "ok", f"{alike} of {len(rows)} texts without a seed repeat another" if bad
+          else f"{len(rows)} texts differ" if not alike else "texts too short to tell", rows[0][0])
