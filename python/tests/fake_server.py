@@ -9,7 +9,7 @@ from fake_engine import Engine, Moment, Request, ids_of
 from fake_faults import FAULTS, SOUND
 
 #: Peculiarities that are no matter of draws.
-FORMS = ("no logprobs", "no model", "redirects", "needs a key", "as TensorRT-LLM")
+FORMS = ("no logprobs", "no model", "redirects", "needs a key", "as TensorRT-LLM", "ends at top_k")
 
 
 class Fake(ThreadingHTTPServer):
@@ -25,6 +25,7 @@ class Fake(ThreadingHTTPServer):
         self.how = frozenset(how) | (fault.traits if fault else frozenset())
         self.engine = Engine(fault, self.how, seed)
         self.url, self.sent, self.keys, self.crash = f"http://127.0.0.1:{self.server_address[1]}", 0, set(), ""
+        self.ended = False
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
@@ -36,6 +37,9 @@ class Fake(ThreadingHTTPServer):
                 return 200, json.dumps({"data": [{"id": "table", "owned_by": owner}]})
             return 404, json.dumps({"error": "not found"})
         self.sent += 1
+        self.ended |= any(f"ends at {name}" in self.how and body.get(name, -1) > 0 for name in ("top_k", "min_p"))
+        if self.ended:
+            return 500, json.dumps({"error": "the engine is dead"})
         if words := self.refusal(body):
             return 400, json.dumps({"error": words})
         answer = self.answer(body)
@@ -89,7 +93,7 @@ class Fake(ThreadingHTTPServer):
         """Returns the parts of a streamed answer: pieces of text with their tokens, then the usage."""
         parts = []
         for choice in answer["choices"]:
-            logprobs, text = choice["logprobs"], choice["text"]
+            logprobs, text = choice["logprobs"] or {}, choice["text"]
             cuts = list(range(0, max(1, len(text)), 9))
             listed = [{key: values if not number else [] for key, values in logprobs.items()}
                       for number in range(len(cuts))]

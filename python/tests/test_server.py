@@ -32,6 +32,8 @@ FOUND = [
     ("stream without its last piece", "parameters", "stream"),
     ("tokens behind an accepted stop", "parameters", "stop"), ("grammar mask late by one", "parameters", "schema"),
     ("prompt usage doubled", "parameters", "usage of prompts"),
+    ("mask without its logits", "parameters", "draws under a schema"), ("beams in reverse", "parameters", "beams"),
+    ("a beam is lost", "parameters", "beams"), ("best_of takes the first", "parameters", "best_of"),
 ]
 
 
@@ -96,8 +98,7 @@ def test_a_saved_run_is_judged_alike_and_holds_no_key(serve, tmp_path, capsys, m
 
 
 @pytest.mark.parametrize("how,words", [
-    ("redirects", "redirects to http://other.invalid/"), ("no model", "not a server"),
-    ("no logprobs", "no lists of logprobs"), ("needs a key", "--key-env")])
+    ("redirects", "redirects to http://other.invalid/"), ("no model", "not a server"), ("needs a key", "--key-env")])
 def test_a_server_that_cannot_be_audited_gives_one_line(serve, how, words, capsys):
     assert main([serve(how).url]) == 2
     err = capsys.readouterr().err
@@ -111,6 +112,42 @@ def test_a_url_that_cannot_be_used_is_refused(capsys):
     assert main(["http://127.0.0.1:9", "--key-env", "NO_SUCH_VARIABLE"]) == 2
     assert main(["http://127.0.0.1:9", "--only", "drawz"]) == 2
     assert "drawz" in capsys.readouterr().err
+
+
+def test_a_server_without_lists_is_judged_by_its_texts(serve):
+    found = draftproof.audit_server(serve("no logprobs").url, tokens=3000, connections=2)
+    assert (found.verdict, found.tokens) == ("consistent", 0) and "draws were not judged" in found.sentence
+    said = {line.question: line.words for line in found.lines}
+    assert said["seed"].startswith("honoured") and said["top_k"].startswith("honoured: 1 gives the text of temperature 0")
+    for how, name in (("temperature ignored", "temperature"), ("top_k ignored", "top_k"), ("seed ignored", "seed"),
+                      ("stop ignored", "stop"), ("stream without its last piece", "stream"), ("choices alike", "n")):
+        found = draftproof.audit_server(serve("no logprobs", how).url, tokens=3000, connections=2)
+        assert name in [line.question for line in found.lines if line.verdict == "failure"], f"{how}: {found}"
+
+
+def test_a_server_that_a_parameter_ends_is_accused_and_audited_without_it(serve, tmp_path):
+    saved = str(tmp_path / "run.jsonl")
+    found = draftproof.audit_server(serve("ends at top_k").url, save=saved)
+    assert (found.verdict, found.ended_at) == ("failure", "top_k") and "--without top_k" in found.sentence
+    assert '"top_k": 19' in found.lines[0].curl and draftproof.audit_server(saved).json() == found.json()
+    rest = draftproof.audit_server(serve("ends at top_k").url, tokens=6000, connections=2, without=("top_k",))
+    assert (rest.verdict, rest.ended_at) == ("consistent", ""), str(rest)
+    assert any(line.words == "not sent: left out by --without" for line in rest.lines)
+    cold = draftproof.audit_server(serve("ends at top_k", "temperature ignored").url, tokens=6000, connections=2,
+                                   only=("draws",), without=("top_k",))
+    line = next(line for line in cold.lines if line.question == "draws, temperature")
+    assert line.verdict in ("biased", "failure"), str(cold)
+    with pytest.raises(draftproof.Error, match="'seed' cannot be left out"):
+        draftproof.audit_server(serve().url, without=("seed",))
+
+
+def test_below_temperature_1_a_list_bounds_its_tail():
+    top = [(0, -0.5), (1, -1.5), (2, -2.5)]  # the tail has 1 - 0.911746 = 0.088254
+    seen = visible(top, {"temperature": 0.5, "top_k": -1, "top_p": 1.0, "min_p": 0.0}, READINGS[0], 0.0)
+    assert seen.probs == pytest.approx([0.866813, 0.117310, 0.015876], abs=1e-6)
+    assert seen.beyond == pytest.approx(0.088254 * 0.082085 / 0.424404, rel=1e-4)  # e^-2.5; e^-1 + e^-3 + e^-5
+    hot = visible(top, {"temperature": 2.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0}, READINGS[0], 0.0)
+    assert hot.beyond == 1.0 and seen.rest == hot.rest == 0.0
 
 
 def test_few_tokens_are_inconclusive(serve):
@@ -133,7 +170,7 @@ SERVERS = {
                 "/server_info": {"version": "1.2"}}, {
         "text": "a", "output_ids": [7], "meta_info": {
             "finish_reason": {"type": "length", "length": 1}, "completion_tokens": 1, "prompt_tokens": 3,
-            "output_token_logprobs": [[-0.5, 7, None]], "output_top_logprobs": [[[-0.5, 7, None], [-1.5, 9, None]]]}}),
+            "spec_accept_length": 1.5, "output_token_logprobs": [[-0.5, 7, None]], "output_top_logprobs": [[[-0.5, 7, None], [-1.5, 9, None]]]}}),
     "TensorRT-LLM": ({"/v1/models": {"data": [{"id": "m", "owned_by": "tensorrt_llm"}]},
                       "/version": {"version": "1.2"}}, COMPLETION),
     "TGI": ({"/info": {"model_id": "m", "version": "1.2", "max_input_tokens": 9}, "/v1/models": {"data": []}}, {

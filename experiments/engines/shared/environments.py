@@ -21,7 +21,7 @@ class Engine:
     """engine.toml of an adapter. without_dependencies: packages of which only the wheel is wanted; packages: what the
     files that are imported need; seconds: of each component, at most, where the user says nothing; not_run: why there is
     nothing to run here; ranges: the parameters that its front end takes, as of audit_callable; serves: what its serve.py
-    may draft with, none first."""
+    may draft with, none first; deviates: of each, the lines of its audit that are known to fail."""
 
     name: str
     title: str
@@ -32,6 +32,7 @@ class Engine:
     seconds: float = 90.0
     not_run: str = ""
     serves: tuple[str, ...] = ()
+    deviates: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     ranges: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     @property

@@ -5,14 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 
-def write(model: str, folder: str, blocks: int) -> None:
-    """Writes the first `blocks` blocks of a GGUF file, all where it has no more, with its tokenizer, in float32."""
+def write(model: str, folder: str, blocks: int, samples: bool = False) -> None:
+    """Writes the first `blocks` blocks of a GGUF file, all where it has no more, with its tokenizer, in float32. samples:
+    what its generation_config says of do_sample."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
@@ -24,6 +24,7 @@ def write(model: str, folder: str, blocks: int) -> None:
     whole.config.num_hidden_layers = len(whole.model.layers)
     if getattr(whole.config, "layer_types", None):
         whole.config.layer_types = whole.config.layer_types[:blocks]
+    whole.generation_config.do_sample = samples
     whole.save_pretrained(folder)
     AutoTokenizer.from_pretrained(str(path.parent), **named).save_pretrained(folder)
 
@@ -51,7 +52,6 @@ def serve(command: list[str], port: int, health: str) -> None:
                 pass
             if signal.sigtimedwait(stop, 1.0):
                 break
-            time.sleep(0.0)
     finally:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)

@@ -169,18 +169,19 @@ class Collector:
             cases["penalties"] = dict(PENALTIES)
             if "logit_bias" not in self.dropped and self.adapter.offers("logit_bias"):
                 cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids), key=ids.count)[-6:]}
-        texts = max(1, self.tokens_max // (self.length * len(cases)))
+        turn = [*cases.items(), ("temperature", CASES["temperature"])]  # twice: accepting drafts too often shows best there
+        texts = max(1, self.tokens_max // (self.length * len(turn)))
         batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
         while done < texts and self.wire.left_s() > 0:
             now = range(done, min(texts, done + batch))
             records = self.wire.post_all([
                 self.record("draws", case, ids[number % 40:][:24] if case == "penalties" else
                             PROMPTS[number % len(PROMPTS)], **settings, seed=90000 + 7919 * number + 101 * place)
-                for number in now for place, (case, settings) in enumerate(cases.items())])
+                for number in now for place, (case, settings) in enumerate(turn)])
             done += len(now)
             if self.gives_ids and any(not step.top for record in records if record.status == 200
                                       for step in self.adapter.read(record.answer).steps):
                 self.say("draws: lists are missing; further texts are drawn without logprobs and scored")
                 return speculation.ask(self, tuple(CASES))
-            rate = done * len(cases) * self.length / max(1e-3, time.monotonic() - begin)
-            self.say(f"draws: {done} of {texts} texts a case, {rate:.0f} tokens/s, {self.wire.left_s():.0f} s left")
+            rate = done * len(turn) * self.length / max(1e-3, time.monotonic() - begin)
+            self.say(f"draws: {done} of {texts} turns, {rate:.0f} tokens/s, {self.wire.left_s():.0f} s left")

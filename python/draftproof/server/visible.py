@@ -6,6 +6,8 @@ logprobs alone, so the unknown tail of the vocabulary does not matter."""
 import math
 from dataclasses import dataclass
 
+# Parameters that leave open how much of a tail beyond the list is kept.
+CHANGING = {"top_p": 1.0, "min_p": 0.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "logit_bias": None}
 SLACK = 0.01  # logits: noise of a server's arithmetic between list and draw; a cut nearer than that is ambiguous
 
 
@@ -98,12 +100,14 @@ def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, s
     temperature = 1.0 if reading.ignored == "temperature" else settings["temperature"]
     scaled = [value / temperature for value in values[:count]]
     rest = beyond = 0.0
-    if (asked <= 0 or reading.ignored == "top_k") and count == len(values):  # the tail is seen as one sum, at T = 1
+    if (asked <= 0 or reading.ignored == "top_k") and count == len(values):  # the tail of the list has a part
         tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
-        if temperature == 1.0 or reading.scaled:
+        power = 1.0 / temperature - 1.0
+        if any(settings.get(name) not in (neutral, None) and name != reading.ignored for name, neutral in CHANGING.items()):
+            beyond = 1.0
+        elif power == 0.0 or reading.scaled:
             rest = tail
         else:  # below T = 1 each of its tokens, l <= the list's last, has e^(l / T) <= e^l e^((1 / T - 1) last)
-            power = 1.0 / temperature - 1.0
             bound = tail * math.exp(power * values[-1]) / sum(math.exp(value) for value in scaled) if power > 0 else 1.0
             beyond = min(1.0, max(bound, 1e-300))
     weights = [math.exp(value - scaled[0]) for value in scaled]

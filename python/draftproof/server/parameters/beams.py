@@ -4,18 +4,18 @@ from ..collect import PROMPTS, Collector
 from ..verdicts import Judge
 from .ends import CLEAR
 
-WIDTH, BEST = 3, 4
+WIDTH, BEST, PROMPTS_MAX = 3, 4, 5
 
 
 def ask(c: Collector) -> None:
     ids = c.ids()
     if c.adapter.names.get("beams") and ids:
-        prompt = ids[:16]
-        top = c.lists([prompt])[0]
-        c.wire.post_all([c.record("parameters", "beams", prompt, seed=1, temperature=0.0, max_tokens=2, n=WIDTH, beams=True),
-                         c.record("parameters", "beam first", prompt, seed=1, max_tokens=1),
-                         *(c.record("parameters", "beam second", [*prompt, token], token, seed=1, max_tokens=1)
-                           for token, _ in top[:WIDTH])])
+        prompts = [ids[start:start + 16] for start in range(0, 8 * PROMPTS_MAX, 8)]
+        for at, (prompt, top) in enumerate(zip(prompts, c.lists(prompts))):
+            c.wire.post_all([
+                c.record("parameters", "beams", prompt, top, seed=1, temperature=0.0, max_tokens=2, n=WIDTH, beams=True),
+                *(c.record("parameters", f"beams {at}", [*prompt, token], token, seed=1, max_tokens=1)
+                  for token, _ in top[:WIDTH])])
     if c.adapter.names.get("best_of"):
         c.wire.post_all([c.record("parameters", case, PROMPTS[3], seed=21, max_tokens=12, **more) for case, more in (
             ("best of", {"n": 1, "best_of": BEST}), ("all of best", {"n": BEST}))])
@@ -34,26 +34,30 @@ def _rows(j: Judge, number: int, count: int) -> list:
 
 
 def _beams(j: Judge) -> None:
-    for number in j.asked("beams"):
-        if number not in j.texts:
-            return j.parameter("beams", "refused", "", number)
-        first = [text.steps[0].top for _, text in j.of("parameters", "beam first") if text.steps]
-        second = {j.records[at].settings["about"]: text.steps[0].top for at, text in j.of("parameters", "beam second")
+    asked = j.asked("beams")
+    if asked and not j.of("parameters", "beams"):
+        return j.parameter("beams", "refused", "", asked[0])
+    seen = 0
+    for at, number in enumerate(asked):
+        first = [tuple(pair) for pair in j.records[number].settings["about"]]
+        second = {j.records[place].settings["about"]: text.steps[0].top for place, text in j.of("parameters", f"beams {at}")
                   if text.steps}
-        if not first or len(second) < WIDTH or first[0][WIDTH - 1][1] - first[0][WIDTH][1] < CLEAR:
-            return j.parameter("beams", "not visible", "the lists leave open which are the best")
-        best = sorted(((known + value, (token, key)) for token, known in first[0][:WIDTH]
+        best = sorted(((known + value, (token, key)) for token, known in first[:WIDTH]
                        for key, value in second.get(token, [])), key=lambda row: -row[0])
-        sums = [value for value, _ in best[:WIDTH + 1]]
-        choices = len(j.records[number].answer.get("choices") or [])
-        rows = [row for row, _ in _rows(j, number, choices)]
-        if min(a - b for a, b in zip(sums, sums[1:])) < CLEAR / 10 or any(len(row) != 2 for row in rows):
-            return j.parameter("beams", "not visible", "two beams are too close, or one ended early")
-        expected = [row for _, row in best[:WIDTH]]
-        if rows != expected:
+        gaps = [first[WIDTH - 1][1] - first[WIDTH][1],
+                *(above[0] - below[0] for above, below in zip(best[:WIDTH], best[1:]))]
+        if number not in j.texts or len(second) < WIDTH or min(gaps) < CLEAR / 10:
+            continue  # noise could change the order
+        rows = [row for row, _ in _rows(j, number, len(j.records[number].answer.get("choices") or []))]
+        if any(len(row) != 2 for row in rows):
+            continue  # a text ended
+        seen += 1
+        if rows != (expected := [row for _, row in best[:WIDTH]]):
             return j.parameter("beams", "wrong", f"{rows} are answered; {expected} are the best of {WIDTH} beams by the "
                                "lists", number)
-        return j.parameter("beams", "honoured", f"the best {WIDTH} of {WIDTH} beams, in order")
+    if asked:
+        j.parameter("beams", "honoured" if seen else "not visible", f"the best {WIDTH}, in order, of {seen} prompts"
+                    if seen else "two beams are too close in each prompt, or end early")
 
 
 def _best(j: Judge) -> None:
