@@ -2,6 +2,7 @@
 
 import json
 
+import numpy
 import pytest
 from fake_server import Fake
 
@@ -139,6 +140,42 @@ def test_a_server_that_a_parameter_ends_is_accused_and_audited_without_it(serve,
     assert line.verdict in ("biased", "failure"), str(cold)
     with pytest.raises(draftproof.Error, match="'seed' cannot be left out"):
         draftproof.audit_server(serve().url, without=("seed",))
+
+
+def test_a_penalty_shows_the_hidden_logsumexp(serve, tmp_path):
+    saved, server = tmp_path / "run.jsonl", serve()
+    found = draftproof.audit_server(server.url, only=("parameters",), connections=2, save=str(saved))
+    said = next(line.words for line in found.lines if line.question == "repetition")
+    rows = [json.loads(line) for line in saved.read_text().splitlines()[1:]]
+    prompt = next(row["settings"]["prompt"] for row in rows if row["case"] == "duel bisect")
+    logits = server.engine.raw(prompt)
+    hidden = float(numpy.log(numpy.exp(logits).sum()))
+    assert abs(float(said.partition("logprobs + ")[2].rstrip(")")) - hidden) < 0.3, said
+
+
+MEAN = {"SGLang": ("meta_info", "spec_accept_length"), "TensorRT-LLM": ("choices", 0, "avg_decoded_tokens_per_iter")}
+SCHEMA = {"enum": ["red"]}
+SENT = {"SGLang": ("sampling_params", "json_schema", json.dumps(SCHEMA)), "Ollama": ("", "format", SCHEMA),
+        "TGI": ("parameters", "grammar", {"type": "json", "value": SCHEMA}), "llama.cpp": ("", "json_schema", SCHEMA),
+        "TensorRT-LLM": ("", "response_format", {"type": "json_schema", "json_schema": {"name": "one", "schema": SCHEMA}})}
+
+
+@pytest.mark.parametrize("engine", SENT)
+def test_a_schema_is_sent_and_accepted_drafts_are_counted_as_each_server_has_it(engine, monkeypatch):
+    paths, answer = SERVERS[engine]
+    monkeypatch.setattr(Wire, "get", lambda _, path: paths.get(path))
+    adapter = sniff(Wire("http://127.0.0.1:9"))
+    sent = adapter.body("words", {"schema": SCHEMA, "stop": ["."], "seed": 3})
+    nest, name, wanted = SENT[engine]
+    assert (sent[nest] if nest else sent)[name] == wanted
+    if engine in MEAN:
+        *way, last = MEAN[engine]
+        at = answer = json.loads(json.dumps(answer))
+        for key in way:
+            at = at[key]
+        at[last] = 1.5
+        (answer["meta_info"] if engine == "SGLang" else answer["usage"])["completion_tokens"] = 12
+        assert adapter.read(answer).accepted == 4  # 8 steps
 
 
 def test_below_temperature_1_a_list_bounds_its_tail():

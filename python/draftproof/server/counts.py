@@ -24,6 +24,7 @@ def _ended(j: Judge) -> None:
             name = record.case.removeprefix("with ")
             lives = any(later.status == 200 for later in j.records[number + 1:])
             how = f"answered with {record.status}" if record.status else "not answered"
+            j.failed.add(name)
             j.add(name, "failure", f"the first request with it is {how}: {str(record.answer)[:80]}"
                   + ("" if lives else f"; the server then ends (--without {name} audits the rest)"), number)
             j.audit.ended_at = "" if lives else name
@@ -40,6 +41,8 @@ def _answered(j: Judge) -> None:
         j.add("answers", "failure", f"{len(bad)} of {len(j.records)} requests failed; the first with "
               f"{record.status}: {str(record.answer)[:120]}", bad[0])
     for name in next((record.settings["dropped"] for record in reversed(j.records) if "dropped" in record.settings), []):
+        if name in j.failed:
+            continue
         j.add(name, "ok", "not sent: left out by --without" if name in j.without else "refused by the server; not sent")
 
 

@@ -16,9 +16,9 @@ if typing.TYPE_CHECKING:
 def ask(c: Collector) -> None:
     from .collect import PROMPTS
     wide, short = {"temperature": 1.0, "top_k": -2}, min(16, c.length)
-    for turn in ("first", "again"):
-        c.wire.post_all([c.record("seeds", f"same {turn}", prompt, seed=1000 + number, max_tokens=short, **wide)
-                         for number, prompt in enumerate(PROMPTS[:6])])
+    for turn in ("first", "again"):  # the second time in another order, beside other requests
+        c.wire.post_all([c.record("seeds", f"same {turn}", PROMPTS[number], seed=1000 + number, max_tokens=short, **wide)
+                         for number in (range(6) if turn == "first" else reversed(range(6)))])
     if c.adapter.logprobs:  # first tokens are judged beside their lists
         c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
                          for number in range(128 if c.tokens_max <= 20000 else 400)])
@@ -36,7 +36,8 @@ def _tokens(text: Text) -> tuple:
 
 
 def _same(j: Judge) -> None:
-    pairs = list(zip(j.of("seeds", "same first"), j.of("seeds", "same again")))
+    again = {j.records[number].settings["seed"]: (number, text) for number, text in j.of("seeds", "same again")}
+    pairs = [(row, again[seed]) for row in j.of("seeds", "same first") if (seed := j.records[row[0]].settings["seed"]) in again]
     if not pairs:
         return
     alike = sum(_tokens(a) == _tokens(b) for (_, a), (_, b) in pairs)

@@ -59,6 +59,7 @@ class Judge:
         self.audit = ServerAudit(url, f"{adapter.engine} {adapter.version}".strip())
         self.texts: dict[int, Text] = {}
         self.silent: set[str] = set()  # penalties that do not count the prompt
+        self.failed: set[str] = set()  # parameters whose first request failed
         for number, record in enumerate(self.records):
             reader = reference[1] if reference and record.question == "reference" else adapter
             if record.path == reader.path and record.status == 200:

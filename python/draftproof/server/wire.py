@@ -40,7 +40,7 @@ class Wire:
 
     url: str
     key_env: str | None = None
-    timeout_s: float = 60.0
+    timeout_s: float = 600.0
     seconds_max: float = 120.0
     requests_max: int = 20000
     connections: int = 4
