@@ -64,6 +64,11 @@ check_strangers_input() {  # inputs a reader, calls
   return "$status"
 }
 
+# Servers of today's engines on loopback: fails where one deviates in what its engine.toml does not name.
+audit_servers() (
+  fetch smollm2 && (experiment engines --servers) || (($? == 4))  # 4: a busy machine did not get far enough
+)
+
 # Everything that stands between a change and main: both builds with their tests, the Python module's tests and hostile calls,
 # damaged files. With --all what is run by hand before a release, too.
 test_everything() {
@@ -80,6 +85,7 @@ test_everything() {
     check "kernels for every GPU architecture" "$root/gpu/check_standalone.sh"
     check "instruction budget" "$root/gpu/budget.sh"
     check "lint" in_subshell lint_verb
+    check "servers of engines" audit_servers
   fi
   if ((${#failed_checks[@]})); then fail 1 "test --all: failed: $(printf '%s; ' "${failed_checks[@]}")see above"; fi
 }

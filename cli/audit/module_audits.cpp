@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/python.hpp"
 
@@ -17,6 +18,14 @@ namespace {
 
 // The first line of a saved run; other recorded runs are JSON lines too.
 constexpr std::string_view kSavedServer = "{\"draftproof_server\"";
+
+// HOST:PORT or HOST:PORT/PATH, and no file.
+bool lacks_scheme(const std::string& path) {
+  const std::size_t colon = path.find(':');
+  if (colon == 0 || colon == std::string::npos || path.find('/') < colon || std::filesystem::exists(path)) return false;
+  const std::size_t end = std::min(path.find_first_not_of("0123456789", colon + 1), path.size());
+  return end > colon + 1 && (end == path.size() || path[end] == '/');
+}
 
 // `named`: the argument that needs the module, for errors.
 void run_module(const std::string& module, const std::vector<std::string>& options, bool json, const std::string& named,
@@ -91,7 +100,11 @@ bool audits_server(const std::vector<std::string>& arguments) {
     // The value of another option, as of --table, may be any file.
     const bool is_value = i > 0 && arguments[i - 1].starts_with("--") && arguments[i - 1] != "--json" &&
                           arguments[i - 1].find('=') == std::string::npos;
-    if (!is_value && is_saved_server(argument)) return true;
+    if (is_value) continue;
+    if (is_saved_server(argument)) return true;
+    if (lacks_scheme(argument))
+      throw usage_error("file", "there is no " + printable_line(argument) +
+                                    "; a server's address begins with http://: http://" + printable_line(argument));
   }
   return false;
 }

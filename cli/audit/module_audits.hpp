@@ -22,7 +22,7 @@ struct PlantedArguments {
 void answer_planted(const PlantedArguments& arguments, bool json, ProgramContext& context);
 
 // Are these the arguments of a server's audit? They name an address, http://... or https://..., or a file that such an
-// audit saved, whatever it is called.
+// audit saved, whatever it is called. Errors (usage): one is HOST:PORT without http://.
 bool audits_server(const std::vector<std::string>& arguments);
 // Hands them to the module as they are: its options are not those of a file's audit. The context's exit code is the
 // module's: 0 consistent, 1 biased or a failure, 2 usage or no server, 4 inconclusive. Ctrl-C ends its questions, and

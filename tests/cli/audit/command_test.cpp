@@ -368,6 +368,9 @@ TEST_CASE(
   CHECK_THAT(saved.out, Catch::Contains(folder.file("run")));
   check_refused(run_draftproof({"audit", folder.file("drafts.jsonl")}, environment), {"--drafter: is not given"});
   check_refused(run_draftproof({"audit", "--outputs", folder.file("run")}, environment), {"file: is missing"});
+  check_refused(run_draftproof({"audit", "127.0.0.1:1/v1", "--only", "draws"}, environment),
+                {"file: there is no", "http://127.0.0.1:1/v1"});
+  check_refused(run_draftproof({"audit", "--outputs", "127.0.0.1:1"}, environment), {"file: is missing"});
   environment.back() = "CODE=9";
   CHECK(run_draftproof({"audit", "https://localhost"}, environment).exit_code == 3);
 }
