@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = ROOT / "experiments" / "engines"
 sys.path.insert(0, str(ADAPTERS / "shared"))
 
+import environments  # noqa: E402
 import history  # noqa: E402
 import report  # noqa: E402
 import reference_numpy  # noqa: E402
@@ -117,8 +118,8 @@ def test_drafts_that_the_head_does_not_have_are_told():
 
 def test_one_component_takes_its_place_among_the_others_and_an_engine_takes_all_of_them(tmp_path):
     shutil.copy(ROOT / "CMakeLists.txt", tmp_path)
-    engine = SimpleNamespace(name="vllm", title="vLLM", version="1", uses_torch=False, not_run="")
-    other = SimpleNamespace(name="sglang", title="SGLang", version="1", uses_torch=False, not_run="")
+    engine = SimpleNamespace(name="vllm", title="vLLM", version="1", uses_torch=False, not_run="", server=())
+    other = SimpleNamespace(name="sglang", title="SGLang", version="1", uses_torch=False, not_run="", server=())
     before = [{"engine": "vllm", "component": name, "n": 1} for name in ("sampler", "rejection", "filter")]
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "engines.md").write_text("as it was", encoding="utf-8")
@@ -129,6 +130,17 @@ def test_one_component_takes_its_place_among_the_others_and_an_engine_takes_all_
     part = report.document(tmp_path, "", [engine], {"vllm": [dict(found)]}, True)["components"]
     assert [(component["component"], component["n"]) for component in part] == [("sampler", 1), ("rejection", -1), ("filter", 1)]
     assert [component["n"] for component in report.document(tmp_path, "", [engine], {"vllm": [dict(found)]})["components"]] == [-1]
+
+
+def test_what_a_server_showed_stands_on_the_page_and_is_not_new_to_the_next_audit():
+    rows = ({"with": ["ngram"], "line": "logprobs", "seen": "no lists", "curl": "curl -s URL"}, {"with": ["ngram", "none"], "seen": "a token"})
+    engine = environments.Engine("tiny", "Tiny", "1", not_run="it has no sampler", server=rows)
+    assert engine.known("ngram") == {"logprobs"} and engine.known("none") == set()
+    page = report.markdown({"engines": [{"engine": "tiny", "title": "Tiny", "version": "1", "torch": None, "not_run": "it has no sampler",
+                                         "server": rows}], "components": []})
+    assert "| ngram | logprobs | no lists | `curl -s URL` |" in page and "| ngram, none |  | a token |  |" in page
+    for each in environments.engines():  # what an engine.toml says of a server is of one that is started
+        assert {kind for row in each.server for kind in row["with"]} <= set(each.serves)
 
 
 def engines(*arguments):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 ADAPTERS = Path(__file__).resolve().parents[1]
@@ -21,7 +22,8 @@ class Engine:
     """engine.toml of an adapter. without_dependencies: packages of which only the wheel is wanted; packages: what the
     files that are imported need; seconds: of each component, at most, where the user says nothing; not_run: why there is
     nothing to run here; ranges: the parameters that its front end takes, as of audit_callable; serves: what its serve.py
-    may draft with, none first; deviates: of each, the lines of its audit that are known to fail."""
+    may draft with, none first; server: what its audits found, `with` what it was started, on which failing
+    `line` (none: a line that does not fail), and the `curl` that shows it."""
 
     name: str
     title: str
@@ -32,8 +34,12 @@ class Engine:
     seconds: float = 90.0
     not_run: str = ""
     serves: tuple[str, ...] = ()
-    deviates: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    server: tuple[dict[str, Any], ...] = ()
     ranges: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+
+    def known(self, drafts: str) -> set[str]:
+        """Lines that are known to fail in the audit of its server."""
+        return {row["line"] for row in self.server if drafts in row["with"] and row.get("line")}
 
     @property
     def python(self) -> Path:

@@ -38,7 +38,7 @@ def document(root: Path, command: str, every: list[Engine], fresh: dict[str, lis
         "machine": {"architecture": platform.machine(), "logical_cores": os.cpu_count(), "python": platform.python_version()},
         "engines": [{"engine": e.name, "title": e.title, "version": e.version or None,
                      "torch": TORCH[0].split("==")[1] if e.uses_torch else None,
-                     "triton": TORCH[1].split("==")[1] if e.uses_torch else None, "not_run": e.not_run or None}
+                     "triton": TORCH[1].split("==")[1] if e.uses_torch else None, "not_run": e.not_run or None, "server": e.server}
                     for e in every],
         "components": components,
     }
@@ -117,12 +117,23 @@ page; [experiments/engines](../experiments/engines/README.md) holds the adapters
 """
 
 
+def server_of(engine: dict[str, Any]) -> list[str]:
+    """What audits of its server found, as engine.toml has it."""
+    if not engine.get("server"):
+        return []
+    rows = [["server started with", "line of its audit", "what was seen", "shown by"], ["---"] * 4]
+    rows += [[", ".join(row["with"]), row.get("line", ""), row["seen"], f"`{row['curl']}`" if "curl" in row else ""]
+             for row in engine["server"]]
+    return [f"Its server, by `./draftproof engines --servers --engine {engine['engine']}` ([docs/server.md](server.md)):", "",
+            *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
 def markdown(found: dict[str, Any]) -> str:
     out = [HEADER]
     for engine in found["engines"]:
         out.append(f"## {engine['title']} {engine['version'] or ''}".rstrip() + "\n")
         if engine["not_run"]:
-            out.append(f"Not run: {engine['not_run']}.\n")
+            out += [f"Not run: {engine['not_run']}.", "", *server_of(engine)]
             continue
         components = [c for c in found["components"] if c["engine"] == engine["engine"]]
         torch = f" with PyTorch {engine['torch']} and Triton {engine['triton']} on the CPU" if engine["torch"] else ""
@@ -134,6 +145,7 @@ def markdown(found: dict[str, Any]) -> str:
         for c in components:
             if c["failures"]:
                 out += [f"### {engine['title']}, {c['component']}", "", *failures_of(c), ""]
+        out += server_of(engine)
     return "\n".join(out).rstrip() + "\n"
 
 

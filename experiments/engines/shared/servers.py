@@ -52,7 +52,7 @@ def audit(engine: environments.Engine, seconds: float) -> int:
     with serving(engine, engine.serves[0]) as plain:
         for drafts in engine.serves:
             without: tuple[str, ...] = ()
-            known, found = set(engine.deviates.get(drafts, ())), set()
+            known, found = engine.known(drafts), set()
             ended = True
             while ended:
                 with serving(engine, drafts) if drafts != engine.serves[0] else contextlib.nullcontext(plain) as url:
