@@ -12,7 +12,7 @@ from ..verdicts import Judge
 from ..visible import Visible
 
 VALUES = ["red", "green"]
-DRAWS, PROMPT = 96, 'Which colour is it, "red" or "green"? It is '
+DRAWS, PROMPT = 160, 'Which colour is it, "red" or "green"? It is '
 
 
 def ask(c: Collector) -> None:
@@ -56,7 +56,7 @@ def _masked(j: Judge) -> None:
         left = {step.token for *_, step in rows[:half]}
         for number, place, step in rows[half:]:
             kept = [(key, value) for key, value in step.top if key in left]
-            if len(kept) == len(left) > 1 and step.token in left:
+            if len(kept) > 1 and step.token in dict(kept):
                 whole = sum(math.exp(value) for _, value in kept)
                 probs = [math.exp(value) / whole for _, value in kept]
                 keys = [key for key, _ in kept]
