@@ -11,14 +11,15 @@ namespace {
 
 using reference_executor::value_of;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kPlusInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Adds a row of the call to a matrix of f32 rows. False, and nothing is added, where it holds a NaN or +infinity.
 bool add_row(const draftproof_rows& rows, std::int64_t row, std::int64_t vocab_size, std::int64_t row_stride,
              std::vector<float>& to) {
   const std::vector<float> values = reference_executor::floats_of(reference_executor::row_view(rows, row, vocab_size));
-  if (std::any_of(values.begin(), values.end(), [](float x) { return std::isnan(x) || x == kInfinity; })) return false;
+  if (std::any_of(values.begin(), values.end(), [](float x) { return std::isnan(x) || x == kPlusInfinity; }))
+    return false;
   to.insert(to.end(), values.begin(), values.end());
   to.insert(to.end(), static_cast<std::size_t>(row_stride - vocab_size), kNan);
   return true;
