@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/viz/looks.hpp"
+
 namespace draftproof::testing {
 
 Driver::Driver(std::vector<std::unique_ptr<Panel>> panels, DashboardOptions options, int width_px, int height_px)
@@ -22,6 +24,10 @@ void Driver::frame() {
 
 void Driver::frames(int count) {
   for (int i = 0; i < count; ++i) frame();
+}
+
+std::string Driver::text() {
+  return looks_of_frame([this] { frame(); }).text;
 }
 
 bool Driver::has(const std::string& control) const {

@@ -28,6 +28,8 @@ class Driver {
   // One frame, after which no worker is busy.
   void frame();
   void frames(int count);
+  // One more frame, and what is read in it, tooltips too: a run of letters a line.
+  std::string text();
   // The control's place, or a test failure that lists the controls that there are.
   ControlRect rect(const std::string& control);
   bool has(const std::string& control) const;
@@ -75,6 +77,7 @@ class PanelDriver {
     driver_ = std::make_unique<Driver>(std::move(panels), options, width_px, height_px);
   }
   Driver* operator->() const { return driver_.get(); }
+  Driver& operator*() const { return *driver_; }
   P& panel() const { return driver_->panel<P>(name_); }
   const auto& shown() const { return *panel().shown(); }
 
