@@ -5,9 +5,11 @@
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first; 16 a listed
 // token):
-//   v1 (this)  a search for the n-th token (prefix_search.cuh), one pass that lists the n and counts what stands before
-//       the sampled token, a sort of the n in shared memory.
-//   next: the search and the list in one pass where the n tokens fit into the list of one tile.
+//   v2 (this)  one pass for a value that n tokens reach, the n-th of the threads' largest ones; one that lists the few
+//       that reach it and counts what stands before the sampled token; a sort in shared memory. Where they are too many
+//       for the list, and for n above the threads, a search for the n-th token comes between (prefix_search.cuh), as for
+//       all rows in v1: two passes more, one of which puts every token within 32 nats of the first into a bucket.
+//   next: both passes in the mass pass' tiles, their lists merged.
 #pragma once
 
 #include "gpu/kernels/prefix_search.cuh"
@@ -77,28 +79,41 @@ __global__ void logprob_rows(LogprobRows l) {
   const RowReader<Element> reader(l.distribution.logits, row, l.distribution.vocab_size,
                                   l.distribution.temperature_of(row),
                                   l.distribution.tile_exponent + row * l.distribution.tiles);
-  std::uint64_t last = ~std::uint64_t{0};  // nothing is listed
-  if (l.n > 0) {
-    PrefixSearch<Element, KeptMeasure> search(reader, kept, reader.first_value(kept.row.exponent), false);
-    const Prefix prefix = search.find({static_cast<std::uint32_t>(l.n), kNoMassLimit});
-    last = prefix.reached ? prefix.last : 0;
-  }
   const Shared<std::uint64_t> list = search_memory().list;
   DRAFTPROOF_SHARED(std::uint32_t, listed, 1);
-  if (threadIdx.x == 0) listed[0] = 0;
-  __syncthreads();
   const std::uint64_t sampled_packed = packed_first(processed_logit(l.distribution, row, sampled), sampled);
+  const auto n = static_cast<std::uint32_t>(l.n);
+  const float reached = n > 0 ? value_reached_by(reader, kept, n) : negative_infinity();
+  bool searches = n > 0 && reached == negative_infinity();
+  // packed_first of the last token that is listed, or less; the largest number: none is
+  std::uint64_t last = n > 0 ? static_cast<std::uint64_t>(order_key(reached)) << 32 : ~std::uint64_t{0};
   std::uint32_t before = 0;
-  reader.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
-    const std::uint64_t packed = packed_first(x, token);
-    if (packed < last && packed <= sampled_packed) return;
-    if (!kept.counts(x, token, exponent)) return;
-    if (packed > sampled_packed) ++before;
-    if (packed >= last) list[atomicAdd(&listed[0], 1u)] = packed;
-  });
-  __syncthreads();
-  const std::uint32_t count = listed[0];
-  sort_descending(list, count);
+  for (;;) {
+    if (searches) {
+      PrefixSearch<Element, KeptMeasure> search(reader, kept, reader.first_value(kept.row.exponent), false);
+      const Prefix prefix = search.find({n, kNoMassLimit});
+      last = prefix.reached ? prefix.last : 0;
+    }
+    if (threadIdx.x == 0) listed[0] = 0;
+    __syncthreads();
+    before = 0;
+    reader.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
+      const std::uint64_t packed = packed_first(x, token);
+      if (packed < last && packed <= sampled_packed) return;
+      if (!kept.counts(x, token, exponent)) return;
+      if (packed > sampled_packed) ++before;
+      if (packed < last) return;
+      const std::uint32_t place = atomicAdd(&listed[0], 1u);
+      if (place < kListTokens) list[place] = packed;
+    });
+    __syncthreads();
+    if (listed[0] <= kListTokens) break;  // the same in all threads; a search leaves n at most
+    searches = true;
+    __syncthreads();
+  }
+  const std::uint32_t found = listed[0];
+  sort_descending(list, found);
+  const std::uint32_t count = found < n ? found : n;
   for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     const Token token = token_of_packed(list[i]);
     l.write(row, i, token, log_probability(l.distribution, row, token), i + 1);

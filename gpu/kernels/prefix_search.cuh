@@ -67,6 +67,24 @@ struct PrefixPart {
   std::uint32_t bucket;
 };
 
+// A value that at least `count` of the tokens that take part reach, if so many threads have one: the count-th of the
+// largest values of the threads; else -infinity. count is above 0. By all threads of the block.
+template <class Element, class Measure>
+__device__ inline float value_reached_by(const RowReader<Element>& row, const Measure& measure, std::uint32_t count) {
+  if (count > blockDim.x) return negative_infinity();
+  float largest = negative_infinity();
+  row.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
+    if (x > largest && measure.counts(x, token, exponent)) largest = x;
+  });
+  const Shared<std::uint64_t> list = search_memory().list;
+  list[threadIdx.x] = order_key(largest);
+  __syncthreads();
+  sort_descending(list, blockDim.x);
+  const std::uint64_t key = list[count - 1];
+  __syncthreads();
+  return value_of_key(static_cast<std::uint32_t>(key));
+}
+
 // Measure: counts(x, token, N_t), whether a token that is not masked takes part, and mass(x, N_t), 0 where only counts
 // matter. The first token of the row must take part.
 template <class Element, class Measure>
