@@ -46,6 +46,27 @@ double EngineMetrics::tokens_per_step() const {
   return share(static_cast<double>(acceptance.received_tokens), static_cast<double>(acceptance.steps));
 }
 
+double EngineMetrics::acceptance_rate_p50() const {
+  std::int64_t up_to = 0;
+  for (std::size_t share = 0; share < accepted_shares.size(); ++share)
+    if ((up_to += accepted_shares[share]) * 2 >= acceptance.drafts && up_to > 0)
+      return static_cast<double>(share) / 1000.0;
+  return 0.0;
+}
+
+double EngineMetrics::overhead_ratio() const {
+  return share(static_cast<double>(draft_ns), static_cast<double>(verify_ns));
+}
+
+double EngineMetrics::effective_speedup() const {
+  return tokens_per_step() / (1.0 + overhead_ratio());
+}
+
+double EngineMetrics::tokens_per_row() const {
+  return share(static_cast<double>(acceptance.accepted_tokens + acceptance.drafts),
+               static_cast<double>(acceptance.draft_tokens + acceptance.drafts));
+}
+
 double EngineMetrics::goodput() const {
   return share(static_cast<double>(generation_tokens()), static_cast<double>(last_end_ns - first_begin_ns) * 1e-9);
 }

@@ -4,6 +4,11 @@
 //   ITL      end of a step that emitted - end of the step before that emitted for the same request (one observation a
 //            step, however many tokens it emitted, as vLLM counts)
 //   TPOT     (last token - first token) / (output tokens - 1), of a finished request
+//   acceptance_rate_p50  median over steps with a draft of accepted / drafted, rounded down to a thousandth
+//   overhead_ratio       time of drafting / time of verification
+//   effective_speedup    tokens per step / (1 + overhead ratio): the speedup where a plain step takes as long as a
+//                        verification
+//   tokens_per_row       tau / (gamma + 1): of steps with a draft, accepted tokens and one more / rows verified
 //   goodput  tokens that requests received / time between the begin of the first step and the end of the last; by
 //            service level: finished requests that kept to it / the same time
 #pragma once
@@ -73,6 +78,8 @@ struct EngineMetrics {
   std::int64_t sequence_steps = 0;
   AcceptanceCounts acceptance;  // of steps that emitted; by position, or by depth in trees
 
+  std::array<std::int64_t, 1001> accepted_shares{};  // steps with a draft, by thousandths of it that were accepted
+
   std::int64_t prompt_tokens = 0;      // computed for streams that had not emitted before, companions' too
   std::int64_t recomputed_tokens = 0;  // computed again after a preemption
   std::int64_t prefix_queries = 0;     // tokens of streams that were admitted with keys
@@ -110,6 +117,13 @@ struct EngineMetrics {
   std::int64_t wasted_drafts() const { return acceptance.draft_tokens - acceptance.accepted_tokens; }
   // 1 + accepted / drafts; 1 without drafts.
   double acceptance_length() const;
+  double acceptance_rate_p50() const;  // 0 without drafts, as the next three without their denominator
+  double overhead_ratio() const;
+  double effective_speedup() const;
+  double tokens_per_row() const;
+  void count_draft(std::int64_t drafted, std::int64_t accepted) {
+    if (drafted > 0) ++accepted_shares[static_cast<std::size_t>(1000 * accepted / drafted)];
+  }
   // Tokens received per step that emitted; 0 without steps.
   double tokens_per_step() const;
   // Received tokens per second; 0 before any time has passed.

@@ -33,8 +33,14 @@ class Writer {
     out_.precision(17);
   }
 
-  void head(std::string_view name, std::string_view type, std::string_view help) {
-    out_ << "# HELP vllm:" << name << ' ' << help << "\n# TYPE vllm:" << name << ' ' << type << '\n';
+  void head(std::string_view name, std::string_view type, std::string_view help, std::string_view of = "vllm") {
+    out_ << "# HELP " << of << ':' << name << ' ' << help << "\n# TYPE " << of << ':' << name << ' ' << type << '\n';
+  }
+  // One of our own, which vLLM has not.
+  template <class Number>
+  void own(std::string_view name, std::string_view type, std::string_view help, const Number& value) {
+    head(name, type, help, "draftproof");
+    out_ << "draftproof:" << name << '{' << labels_ << "} " << value << '\n';
   }
   template <class Number>
   void sample(std::string_view name, const Number& value, const std::string& label = "") {
@@ -96,6 +102,14 @@ std::string prometheus_text(const EngineMetrics& metrics, std::string_view model
   out.sample("request_success_total", ended(RequestEnd::cancelled), "finished_reason=\"abort\"");
   out.sample("request_success_total", ended(RequestEnd::failed), "finished_reason=\"error\"");
   write_speculation(out, metrics.acceptance);
+  out.own("draft_seconds_total", "counter", "Time of drafting.", seconds(metrics.draft_ns));
+  out.own("verify_seconds_total", "counter", "Time of verification.", seconds(metrics.verify_ns));
+  out.own("acceptance_rate_p50", "gauge", "Median over steps with a draft of accepted over drafted tokens.",
+          metrics.acceptance_rate_p50());
+  out.own("overhead_ratio", "gauge", "Time of drafting over time of verification.", metrics.overhead_ratio());
+  out.own("effective_speedup", "gauge", "Tokens per step over 1 + overhead_ratio.", metrics.effective_speedup());
+  out.own("tokens_per_row", "gauge", "Accepted tokens and one more over rows verified, of steps with a draft.",
+          metrics.tokens_per_row());
   out.histogram("time_to_first_token_seconds", "Arrival to first token.", metrics.ttft);
   out.histogram("inter_token_latency_seconds", "Between two steps that emitted for a request.", metrics.inter_token);
   out.histogram("request_time_per_output_token_seconds", "Mean time per token after the first, by request.",

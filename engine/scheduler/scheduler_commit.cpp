@@ -90,6 +90,7 @@ void Scheduler::commit_request(const PlannedRequest& planned, const SequenceOutc
   if (emits) {
     request.output_len += outcome.num_emitted;
     policy_.observe(request.speculation, outcome.num_drafted, outcome.num_accepted, outcome.rejected);
+    metrics_.count_draft(outcome.num_drafted, outcome.num_accepted);
     metrics_.acceptance.add_step({static_cast<std::size_t>(outcome.num_drafted),
                                   static_cast<std::size_t>(outcome.num_accepted), outcome.rejected,
                                   static_cast<std::size_t>(outcome.num_emitted)});

@@ -56,6 +56,11 @@ TEST_CASE("the metrics of three steps are those counted by hand", "[metrics]") {
   CHECK(m.acceptance.reached == std::vector<std::int64_t>{3, 2});
   CHECK(m.acceptance_length() == 1.0 + 4.0 / 3.0);
   CHECK(m.wasted_drafts() == 1);
+  // Drafts of 2, 1 and 2 tokens with 1, 1 and 2 accepted: the median of 1/2, 1, 1. Drafting took 3 ms, verification 15.
+  CHECK(m.acceptance_rate_p50() == 1.0);
+  CHECK(m.overhead_ratio() == 3.0 / 15.0);
+  CHECK(m.effective_speedup() == 9.0 / 5.0 / (1.0 + 3.0 / 15.0));
+  CHECK(m.tokens_per_row() == 7.0 / 8.0);
   CHECK(m.generation_tokens() == 9);
   CHECK(m.tokens_per_step() == 9.0 / 5.0);
   CHECK(m.goodput() == Approx(9.0 / 0.080));
@@ -79,6 +84,20 @@ TEST_CASE("the metrics of three steps are those counted by hand", "[metrics]") {
   CHECK(m.kv_usage() == 0.1);
   CHECK(m.blocks_held_max == 2);
   CHECK(m.kv_usage_mean() == Approx((1 * 10.0 + 2 * 10.0 + 2 * 40.0) / (10.0 * 60.0)));
+}
+
+TEST_CASE("the median acceptance is the share that half of the drafts do not exceed, in thousandths", "[metrics]") {
+  EngineMetrics m;
+  CHECK(m.acceptance_rate_p50() == 0.0);
+  for (const auto& [drafted, accepted] : {std::pair(7, 7), {3, 1}, {4, 0}, {0, 0}, {3, 2}}) {
+    m.count_draft(drafted, accepted);
+    m.acceptance.drafts += drafted > 0 ? 1 : 0;
+  }
+  CHECK(m.acceptance_rate_p50() == 0.333);  // the second of 0, 1/3, 2/3, 1
+  m.count_draft(8, 8);
+  ++m.acceptance.drafts;
+  CHECK(m.acceptance_rate_p50() == 0.666);
+  CHECK(m.overhead_ratio() == 0.0);
 }
 
 TEST_CASE("a duration lies in the first bucket whose bound it does not exceed", "[metrics]") {

@@ -43,8 +43,11 @@ class Recount {
   Recount(Engine& engine, bool share_prefixes) : engine_(engine), share_prefixes_(share_prefixes) {
     engine.on_tokens([this](const ActiveRequest& request, std::size_t num_tokens, const std::string&) {
       generated_ += static_cast<double>(num_tokens);
+      ++emitting_;
       emitted_[request.id] = num_tokens;
       if (!request.speculates) return;
+      if (const std::size_t drafted = request.step.draft.tree.size(); drafted > 0)
+        shares_.push_back(static_cast<double>(1000 * request.step.emission.path.size() / drafted) / 1000.0);
       drafts_ += request.step.draft.tree.empty() ? 0 : 1;
       draft_tokens_ += request.step.draft.tree.size();
       for (std::size_t j = 0; j < request.step.emission.path.size(); ++j) ++accepted_[j];
@@ -83,9 +86,9 @@ class Recount {
 
   void check(const std::string& text) const {
     Samples found = samples_of(text);
-    const auto take = [&](const std::string& name, double expected) {
+    const auto take = [&](const std::string& name, double expected, const std::string& of = "vllm:") {
       INFO(name);
-      const auto at = found.find("vllm:" + name);
+      const auto at = found.find(of + name);
       REQUIRE(at != found.end());
       CHECK(at->second == Approx(expected).margin(1e-12));
       found.erase(at);
@@ -113,6 +116,15 @@ class Recount {
       accepted += at == accepted_.end() ? 0 : at->second;
     }
     take("spec_decode_num_accepted_tokens_total{}", accepted);
+    std::vector<double> shares = shares_;
+    std::ranges::sort(shares);
+    take("acceptance_rate_p50{}", shares.empty() ? 0.0 : shares[(shares.size() - 1) / 2], "draftproof:");
+    take("tokens_per_row{}", drafts_ > 0 ? (accepted + drafts_) / (draft_tokens_ + drafts_) : 0.0, "draftproof:");
+    take("draft_seconds_total{}", draft_s_, "draftproof:");
+    take("verify_seconds_total{}", verify_s_, "draftproof:");
+    const double overhead = verify_s_ > 0 ? draft_s_ / verify_s_ : 0.0;
+    take("overhead_ratio{}", overhead, "draftproof:");
+    take("effective_speedup{}", emitting_ > 0 ? generated_ / emitting_ / (1 + overhead) : 0.0, "draftproof:");
     const auto histogram = [&](const std::string& name, const std::vector<std::int64_t>& observed) {
       std::vector<std::pair<std::string, double>> expected;
       const std::string bucket = name + "_bucket{le=\"";
@@ -156,6 +168,8 @@ class Recount {
 
   // The tokens of the step have come to the requests already; the scheduler does not know of them.
   void count_step(const StepPlan& plan, const StepOutcome& outcome) {
+    draft_s_ += static_cast<double>(outcome.draft_ns) * 1e-9;
+    verify_s_ += static_cast<double>(outcome.verify_ns) * 1e-9;
     for (const PlannedRequest& planned : plan.requests) {
       const ActiveRequest& request = engine_.backend().request(planned.request);
       Known& known = known_[request.id];
@@ -197,6 +211,8 @@ class Recount {
   double running_ = 0, waiting_ = 0, usage_ = 0;
   double queries_ = 0, hits_ = 0, companion_hits_ = 0, preemptions_ = 0;
   double prompt_tokens_ = 0, companion_prompt_tokens_ = 0, generated_ = 0, drafts_ = 0, draft_tokens_ = 0;
+  double emitting_ = 0, draft_s_ = 0, verify_s_ = 0;
+  std::vector<double> shares_;              // accepted of each draft, rounded down to a thousandth
   std::map<std::size_t, double> accepted_;  // by position
   std::map<std::string, double> ended_;     // by reason
   std::vector<std::int64_t> ttft_, inter_token_, tpot_, queue_, e2e_;
