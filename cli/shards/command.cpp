@@ -1,6 +1,7 @@
 // draftproof shards: rows whose vocabulary lies on several devices, drawn and compared with whole rows. A device is a
 // process of mpirun, or a part of this process's memory.
 #include <algorithm>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cli/shared/sampling_options.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/shard/sharded_row.hpp"
+#include "sim/cost/logits_exchange.hpp"
 
 namespace draftproof {
 namespace {
@@ -26,6 +28,10 @@ struct ShardsArguments {
   double min_p = 0.0;
   std::string sampler = "inverse";
   std::uint64_t seed = 1;
+  std::string gpu = "H200";
+  std::string engine = "vLLM";
+  std::int64_t requests = 64;
+  std::int64_t drafts = 5;
   bool json = false;
 };
 
@@ -114,6 +120,8 @@ ShardsResult draw_rows(const ShardsArguments& arguments, Devices devices, Collec
 }
 
 void run(ShardsArguments arguments, ProgramContext& context) {
+  const Gpu gpu = find_gpu(arguments.gpu);
+  const EngineProfile engine = find_engine(arguments.engine);
   Ranks ranks;
   const std::unique_ptr<Collectives> between = ranks.collectives();
   if (between != nullptr) arguments.devices = ranks.size();
@@ -125,6 +133,11 @@ void run(ShardsArguments arguments, ProgramContext& context) {
   if (result.different > 0) context.exit_code = ExitCode::finding;
   if (ranks.rank() != 0) return;
   const std::int64_t gathered = 2 * arguments.vocab;
+  const std::int64_t step_rows = arguments.requests * (arguments.drafts + 1);
+  const LogitsExchange step =
+      logits_exchange(gpu, engine, static_cast<double>(arguments.devices), static_cast<double>(step_rows),
+                      static_cast<double>(arguments.vocab), static_cast<double>(result.bytes_largest),
+                      static_cast<double>(result.rounds_largest));
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update({{"rows", arguments.rows},
@@ -135,13 +148,21 @@ void run(ShardsArguments arguments, ProgramContext& context) {
                      {"bytes_per_row", result.bytes_largest},
                      {"rounds_per_row", result.rounds_largest},
                      {"bytes_of_a_gather", gathered},
-                     {"different", result.different}});
+                     {"different", result.different},
+                     {"gpu", gpu.name},
+                     {"engine", engine.name},
+                     {"step_rows", step_rows},
+                     {"gather_ms_per_step", finite("gather_ms_per_step", step.gather_ns * 1e-6)},
+                     {"messages_ms_per_step", finite("messages_ms_per_step", step.messages_ns * 1e-6)}});
     return print_json(document);
   }
   std::cout << arguments.rows << " rows of " << arguments.vocab << " tokens over " << arguments.devices << " devices, "
             << (between != nullptr ? "a process each" : "in one process") << "\n"
             << "messages of a row: at most " << result.bytes_largest << " bytes in " << result.rounds_largest
             << " rounds; a gather of bfloat16 takes " << gathered << " bytes\n"
+            << "predicted for a step of " << step_rows << " rows on " << gpu.name << ", collectives of " << engine.name
+            << ": gather " << std::fixed << std::setprecision(3) << step.gather_ns * 1e-6 << " ms, messages "
+            << step.messages_ns * 1e-6 << " ms\n"
             << "different from whole rows: " << result.different << "\n";
 }
 
@@ -155,6 +176,10 @@ void add_shards(Options& options, ProgramContext& context) {
   add_sampling_options(options, arguments->temperature, arguments->top_p, arguments->top_k, arguments->min_p);
   options.choice("--sampler", arguments->sampler, {"inverse", "race"}, "How a token is drawn");
   options.seed(arguments->seed, "Of the rows and of the draws");
+  options.text("--gpu", arguments->gpu, "Of the predicted exchange: a preset's name or a TOML preset", "GPU");
+  options.text("--engine", arguments->engine, "Of its latency: a preset's name or a TOML preset", "ENGINE");
+  options.integer("--requests", arguments->requests, {1, 1'000'000}, "Requests of a step");
+  options.integer("-k,--num-speculative-tokens", arguments->drafts, {0, 1024}, "Draft tokens K of each");
   options.json(arguments->json);
   options.used_only({"--devices"}, "under mpirun, whose processes are the devices",
                     [] { return !Ranks::is_started(); });

@@ -16,6 +16,8 @@ TEST_CASE("shards draws what whole rows give and counts the bytes of its message
   CHECK(plain.at("bytes_of_a_gather") == 18000);
   // Three tiles, cuts inside each: N_t and faults, S_t, two shares of a tile and the token.
   CHECK(plain.at("bytes_per_row") <= 4 * 4 + 8 * 3 + 8 * 2 + 8);
+  CHECK(plain.at("step_rows") == 384);
+  CHECK(plain.at("messages_ms_per_step") > plain.at("gather_ms_per_step"));  // few bytes either way: latency decides
   const json both =
       json_of({"shards", "--rows", "3", "--vocab", "9000", "--top-k", "50", "--top-p", "0.9", "--sampler", "race"});
   CHECK(both.at("different") == 0);
