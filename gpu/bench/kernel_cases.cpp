@@ -329,55 +329,100 @@ KernelCase kv_commit(const KernelSizes& sizes) {
       }};
 }
 
-KernelCase sample_rows(const KernelSizes& sizes, const std::string& name, bool top_p, std::int32_t sampler) {
-  KernelCase out{name,
-                 "B=" + std::to_string(sizes.sample_rows) + " V=" + std::to_string(sizes.sample_vocab_size) + " bf16" +
-                     (top_p ? ", top_p 0.9" : ""),
-                 std::nullopt,
-                 top_p ? std::optional(0.6) : std::nullopt,
-                 {}};
-  out.prepare = [sizes, top_p, sampler] {
-    auto call = std::make_shared<Call<draftproof_sample_arguments>>();
-    draftproof_sample_arguments& a = call->arguments;
-    const auto rows = static_cast<std::size_t>(sizes.sample_rows);
-    a.rows = sizes.sample_rows;
-    a.requests = sizes.sample_rows;
-    a.vocab_size = sizes.sample_vocab_size;
-    a.logits = call->tensors.rows(bench_rows(5, first_positions(a.rows), sizes.sample_vocab_size, kLogitSpread,
-                                             DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
-    if (top_p) a.parameters.top_p = call->tensors.input(std::vector<float>(rows, 0.9f));
-    std::vector<std::uint64_t> seeds(rows);
-    for (std::size_t r = 0; r < rows; ++r) seeds[r] = r + 1;
-    a.randomness.seed = call->tensors.input(seeds);
-    a.randomness.step = call->tensors.input(std::vector<std::uint32_t>(rows, 0));
-    a.sampler = sampler;
-    a.purpose = DRAFTPROOF_TARGET_SAMPLE;
-    a.tokens = call->tensors.output<std::int32_t>(a.rows);
-    a.status = call->tensors.output<std::int32_t>(a.rows);
-    return work_of(call, static_cast<std::uint64_t>(a.rows * a.vocab_size) * 2, device::sample_workspace_bytes,
-                   device::sample);
-  };
-  return out;
+// What rows are sampled, and how; 0 and 1 switch a filter off.
+struct Sampling {
+  std::int64_t rows;
+  std::int64_t vocab_size;
+  float spread = kLogitSpread;  // standard deviation of the logits
+  std::int32_t sampler = DRAFTPROOF_INVERSE;
+  std::int32_t top_k = 0;
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+};
+
+std::string text_of(const Sampling& how) {
+  std::string text = "B=" + std::to_string(how.rows) + " V=" + std::to_string(how.vocab_size) + " bf16";
+  if (how.spread != kLogitSpread) text += ", peaked";
+  if (how.top_k != 0) text += ", top_k 50";
+  if (how.top_p != 1.0f) text += ", top_p 0.9";
+  if (how.min_p != 0.0f) text += ", min_p 0.1";
+  return text;
+}
+
+KernelCase sample_rows(const std::string& name, const Sampling& how, std::optional<double> goal_share = std::nullopt) {
+  return {name, text_of(how), std::nullopt, goal_share, [how] {
+            auto call = std::make_shared<Call<draftproof_sample_arguments>>();
+            draftproof_sample_arguments& a = call->arguments;
+            const auto rows = static_cast<std::size_t>(how.rows);
+            a.rows = a.requests = how.rows;
+            a.vocab_size = how.vocab_size;
+            a.logits = call->tensors.rows(
+                bench_rows(5, first_positions(a.rows), how.vocab_size, how.spread, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
+            if (how.top_k != 0) a.parameters.top_k = call->tensors.input(std::vector<std::int32_t>(rows, how.top_k));
+            if (how.top_p != 1.0f) a.parameters.top_p = call->tensors.input(std::vector<float>(rows, how.top_p));
+            if (how.min_p != 0.0f) a.parameters.min_p = call->tensors.input(std::vector<float>(rows, how.min_p));
+            std::vector<std::uint64_t> seeds(rows);
+            for (std::size_t r = 0; r < rows; ++r) seeds[r] = r + 1;
+            a.randomness.seed = call->tensors.input(seeds);
+            a.randomness.step = call->tensors.input(std::vector<std::uint32_t>(rows, 0));
+            a.sampler = how.sampler;
+            a.purpose = DRAFTPROOF_TARGET_SAMPLE;
+            a.tokens = call->tensors.output<std::int32_t>(a.rows);
+            a.status = call->tensors.output<std::int32_t>(a.rows);
+            return work_of(call, static_cast<std::uint64_t>(a.rows * a.vocab_size) * 2, device::sample_workspace_bytes,
+                           device::sample);
+          }};
+}
+
+// The sizes at which samplers are published (FlashInfer, vLLM, Qrita): B = 1, 64, 256. Rows of a trained model put most
+// of their mass on a few tokens, as normal logits of twice the spread do.
+void add_published(std::vector<KernelCase>& cases, std::int64_t vocab_size) {
+  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{64}, std::int64_t{256}}) {
+    for (const float spread : {kLogitSpread, 2.0f * kLogitSpread}) {
+      const Sampling plain{rows, vocab_size, spread};
+      const auto with = [&](auto change) {
+        Sampling how = plain;
+        change(how);
+        return how;
+      };
+      cases.push_back(sample_rows("sample", plain));
+      cases.push_back(sample_rows("sample_race", with([](Sampling& s) { s.sampler = DRAFTPROOF_RACE; })));
+      cases.push_back(sample_rows("sample", with([](Sampling& s) { s.top_k = 50; })));
+      cases.push_back(sample_rows("sample", with([](Sampling& s) { s.top_p = 0.9f; })));
+      cases.push_back(sample_rows("sample", with([](Sampling& s) {
+                                    s.top_k = 50;
+                                    s.top_p = 0.9f;
+                                  })));
+      cases.push_back(sample_rows("sample", with([](Sampling& s) { s.min_p = 0.1f; })));
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<KernelCase> kernel_cases(const KernelSizes& sizes, const std::filesystem::path& write_inputs) {
-  return {mass_pass(sizes, DRAFTPROOF_F32),
-          mass_pass(sizes, DRAFTPROOF_BF16),
-          chain_probabilities(sizes),
-          chain_logits(sizes, write_inputs),
-          block_logits(sizes),
-          verify_tree(sizes, DRAFTPROOF_TARGET_ONLY),
-          verify_tree(sizes, DRAFTPROOF_RRSW),
-          sample_rows(sizes, "sample_inverse", false, DRAFTPROOF_INVERSE),
-          sample_rows(sizes, "sample_race", false, DRAFTPROOF_RACE),
-          sample_rows(sizes, "sample_top_p", true, DRAFTPROOF_INVERSE),
-          logprobs(sizes),
-          guidance(sizes, DRAFTPROOF_F32),
-          guidance(sizes, DRAFTPROOF_BF16),
-          tree_mask(sizes),
-          kv_commit(sizes)};
+  const Sampling sampled{sizes.sample_rows, sizes.sample_vocab_size};
+  Sampling race = sampled;
+  race.sampler = DRAFTPROOF_RACE;
+  Sampling nucleus = sampled;
+  nucleus.top_p = 0.9f;
+  std::vector<KernelCase> cases = {mass_pass(sizes, DRAFTPROOF_F32),
+                                   mass_pass(sizes, DRAFTPROOF_BF16),
+                                   chain_probabilities(sizes),
+                                   chain_logits(sizes, write_inputs),
+                                   block_logits(sizes),
+                                   verify_tree(sizes, DRAFTPROOF_TARGET_ONLY),
+                                   verify_tree(sizes, DRAFTPROOF_RRSW),
+                                   sample_rows("sample_inverse", sampled),
+                                   sample_rows("sample_race", race),
+                                   sample_rows("sample_top_p", nucleus, 0.6),
+                                   logprobs(sizes),
+                                   guidance(sizes, DRAFTPROOF_F32),
+                                   guidance(sizes, DRAFTPROOF_BF16),
+                                   tree_mask(sizes),
+                                   kv_commit(sizes)};
+  add_published(cases, sizes.vocab_size);
+  return cases;
 }
 
 }  // namespace draftproof::bench
