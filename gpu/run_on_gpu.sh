@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that must be learnt on a GPU, in one go: build, regression, random calls, compute-sanitizer, other people's kernels,
-# benchmark, a peer.
+# Everything that must be learnt on a GPU, in one go: build, then regression and random calls, benchmark, the profile of its worst
+# kernel, and after these compute-sanitizer, other people's kernels, a peer. The first three are there if the machine is lost early.
 #
 #   gpu/run_on_gpu.sh --headers FOLDER [--out FOLDER] [--build-only] [--minutes N]
 #   gpu/run_on_gpu.sh --program PROGRAM [--out FOLDER] [--minutes N]
@@ -64,6 +64,16 @@ wait
 random_equal=$(cat "$work"/random-*.json | grep -c '"verdict": "equal"' || true)
 ((random_equal == random_calls)) || { cat "$work"/random-*.json | grep '"finding": "' >&2 || true; regression=1; }
 
+# --- Benchmark, and what limits the kernel that is furthest from its bytes, where Nsight Compute is here. -------------------------
+mkdir -p "$work/inputs"
+"$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --out "$work/bench.json" >"$work/bench.txt"
+worst=$(awk -F'"' '/"name":/ { name = $4 } /"share_of_bandwidth":/ { split($3, value, /[ :,]+/); if (least == "" || value[2] + 0 < least) { least = value[2] + 0; worst = name } }
+  END { print worst }' "$work/bench.json")
+if command -v ncu >/dev/null && [[ -n $worst ]]; then
+  timeout 60 ncu --section SpeedOfLight --section Occupancy --section WarpStateStats --launch-count 8 \
+    "$program" bench --device cuda --filter "$worst" --repeat 1 >"$work/profile.txt" 2>&1 || true
+fi
+
 # --- compute-sanitizer over the cases that are small enough for it, and over random calls. --------------------------------------
 # One that does not end in its share of the time that is left is reported as such.
 : >"$work/sanitizer.txt"
@@ -98,9 +108,7 @@ if command -v nvcc >/dev/null; then
   [[ ! -s $work/library.json ]] || library=$(cat "$work/library.json")
 fi
 
-# --- Benchmark, and the same work by PyTorch on the same tensors. --------------------------------------------------------------
-mkdir -p "$work/inputs"
-"$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --out "$work/bench.json" >"$work/bench.txt"
+# --- The same work by PyTorch on the same tensors. -----------------------------------------------------------------------------
 echo '{"available": false}' >"$work/peer.json"
 if (cd "$root" && python3 -c "import torch; assert torch.cuda.is_available()") 2>/dev/null; then
   timeout 180 python3 "$root/gpu/bench/peer_pytorch.py" "$work/inputs" >"$work/peer.json" 2>"$work/peer.log" ||
@@ -135,5 +143,6 @@ echo "regression: $(value regress.json equal) equal, $(value regress.json differ
 echo "random calls: $random_equal of $random_calls equal"
 echo "sanitizer: $(paste -sd , "$work/sanitizer.txt")"
 echo "peer: $(cat "$work/peer.json")"
+if [[ -s $work/profile.txt ]]; then cp "$work/profile.txt" "${file%.json}-profile.txt"; echo "profile of $worst: ${file%.json}-profile.txt"; fi
 cat "$work/bench.txt"
 exit "$regression"
