@@ -84,9 +84,9 @@ def table(found: dict[str, Any], names: list[str]) -> str:
     return "\n".join(lines)
 
 
-#: Parts of a sentence that the page leaves to out/engines.json: levels, corrections, suspects.
+#: Parts of a sentence that the page leaves to out/engines.json: levels, corrections, explanations.
 LEFT_OUT = re.compile(r"biased \(\d+ tests at level [^)]*\): \w+: |refuted: | \(Holm over [^)]*\)|: (?:refuted|correlated) at level [\d.e-]+"
-                      r"|, whatever the distribution of each| \(suspect.*", re.DOTALL)
+                      r"|, whatever the distribution of each| \((?:explanation|measured): .*", re.DOTALL)
 
 
 def failures_of(component: dict[str, Any]) -> list[str]:

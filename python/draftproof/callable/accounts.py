@@ -4,12 +4,13 @@ rules, each of which gives it another."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Iterable, Iterator
+import functools
+from typing import Callable, Iterable, Iterator, Protocol
 
 import numpy as np
 
 from . import evidence
-from .filter_hypotheses import Params
+from .filter_hypotheses import Family, Params
 from .row_hypotheses import Given, probabilities
 from .sample_cases import OFF, shown
 
@@ -23,8 +24,8 @@ RANGES = {"temperature": ((1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0), (1.0, 2.
 #: Logits that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
 
-#: Of what came [n]: log probabilities under a rule, by its name.
-Rules = Iterator[tuple[str, Callable[[], np.ndarray]]]
+#: Rules over what came, and families of them, by their names.
+Rules = Iterator[tuple[str, "Judged | Family"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,21 +38,53 @@ class Regime:
     is_rare: bool = False
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Draws:
+    """Where the draws [n] of a run were made: parameters of their rows, their place in the batch, of so many rows."""
+
+    params: Params
+    place: np.ndarray
+    batch: int
+
+    def at(self, chosen: np.ndarray) -> tuple[Params, np.ndarray, int]:
+        return {name: value[chosen] for name, value in self.params.items()}, self.place[chosen], self.batch
+
+
+class Judged(Protocol):
+    """A rule over what came in a run."""
+
+    def __call__(self) -> np.ndarray:
+        """[n] log probabilities."""
+
+    def excused(self) -> np.ndarray | bool:
+        """[n]: what usual readings of the rule's parameters disagree on."""
+
+    def refuted(self, here: np.ndarray, draws: Draws) -> float:
+        """Nats against the rule, as an audit finds them against a sound callable: what came `here` [n] is judged with the rule in the
+        place of the sound one. Infinite where it cannot come."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """What came in a run, as rules see it. sound: [n] log probabilities under the sound one, of what cannot come below `tiny`; size:
-    logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that draw alike;
-    misfit: of the sound rule, as OfRows.misfit."""
+    """What came in a run, as rules see it. of_sound: the sound rule, sound: [n] its log probabilities, of what cannot come below `tiny`;
+    size: logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that draw alike."""
 
+    of_sound: Judged
     sound: np.ndarray
     tiny: float
     rules: Callable[[], Rules]
     regimes: list[Regime]
     size: int
+    draws: Draws
     always: list[str] = dataclasses.field(default_factory=list)  # regimes that all of it is in
     repeats: Callable[[], tuple[float, str]] = lambda: (0.0, "")
     lost: Callable[[], str] = lambda: ""
-    misfit: Callable[[np.ndarray], float] = lambda here: 0.0
+
+    def here(self, words: str) -> np.ndarray:
+        """[n]: which of it is in the regime of this name."""
+        if words in self.always:
+            return np.ones(len(self.sound), bool)
+        return next((regime.here for regime in self.regimes if regime.words == words), np.zeros(len(self.sound), bool))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,10 +98,38 @@ class OfRows:
     def __call__(self) -> np.ndarray:
         return log_of(probabilities(self.given)[self.row, self.token].astype(np.float64), self.given.logits.shape[1])
 
-    def misfit(self, here: np.ndarray) -> float:
-        """Standard deviations by which the log likelihood of the draws `here` is below what the rule expects."""
-        short, variance = shortfall(probabilities(self.given), self.row[here], self.token[here])
-        return short / float(np.sqrt(max(variance, 1.0)))
+    @functools.cached_property
+    def rows(self) -> evidence.Rows:
+        return rows_of(self.given)
+
+    def excused(self) -> np.ndarray | bool:
+        return self.rows.zone[self.row, self.token]
+
+    def refuted(self, here: np.ndarray, draws: Draws) -> float:
+        return refuted_by_draws(self.rows, self.row, self.token, here, draws)
+
+
+def rows_of(given: Given) -> evidence.Rows:
+    """As a rule has them: what lies in the zone of the usual readings is not judged."""
+    rows = evidence.Rows.of(given.logits, given.params)
+    if given.draws is None:
+        return rows
+    p = np.where(rows.zone, 0.0, np.nan_to_num(probabilities(given).astype(np.float64)))
+    total = p.sum(axis=1, keepdims=True)
+    return evidence.Rows(np.divide(p, total, out=np.zeros_like(p), where=total > 0.0), rows.zone, p)
+
+
+def refuted_by_draws(rows: evidence.Rows, row: np.ndarray, token: np.ndarray, here: np.ndarray, draws: Draws) -> float:
+    """As Judged.refuted; row, token: [n], of the draws."""
+    impossible = here & (rows.probabilities[row, token] <= 0.0) & ~rows.zone[row, token]
+    if np.count_nonzero(impossible) > STRAY * np.count_nonzero(here):
+        return float("inf")
+    open_ = np.flatnonzero(here & ~impossible & ~rows.zone[row, token])
+    if not open_.size:
+        return 0.0
+    bets = [*evidence.bets_on_ranks(evidence.ranks(rows, row[open_], token[open_], np.random.default_rng(open_.size)), *draws.at(open_), row[open_]),
+            *evidence.bets_on_marks(rows, row[open_], token[open_])]
+    return max(bet.log_e for bet in bets) - float(np.log(len(bets)))
 
 
 def tiny_of(size: int) -> float:
@@ -77,16 +138,6 @@ def tiny_of(size: int) -> float:
 
 def log_of(chance: np.ndarray, size: int) -> np.ndarray:
     return np.log((1.0 - STRAY) * np.nan_to_num(chance) + STRAY / size)
-
-
-def shortfall(table: np.ndarray, row: np.ndarray, token: np.ndarray) -> tuple[float, float]:
-    """What the log likelihood of draws [n] of rows of `table` [R, V] lacks to what the rows expect, and its variance."""
-    rows, row = np.unique(row, return_inverse=True)
-    p = (1.0 - STRAY) * np.nan_to_num(table[rows].astype(np.float64)) + STRAY / table.shape[1]
-    log_p = np.log(p)
-    mean = (p * log_p).sum(axis=1)
-    variance = np.maximum((p * log_p * log_p).sum(axis=1) - mean * mean, 0.0)
-    return float((mean[row] - log_p[row, token]).sum()), float(variance[row].sum())
 
 
 def always_of(params: Params) -> list[str]:

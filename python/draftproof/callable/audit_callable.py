@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from typing import Any, Callable, Iterator, Sequence
+import types
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
@@ -12,11 +14,13 @@ from .._progress import Progress
 from . import rows
 from .constrained import ConstrainedCase, constrained_cases
 from .dependence import CALLS, CALM, dependence, dependent
+from .described import described
 from .drive import STAGES, CallFailure, Driver, Params, drawn_of
 from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
-from .hypotheses import suspected
-from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
+from .hypotheses import OF_NOISE, Kept, account_of, explained
+from .outcome import CallableAudit, CaseResult, Failure, kind_of, sentence_of, verdict_of
+from .pairs import Minimal, minimal
 from .processes import in_processes
 from .profiles import QUICK, Clock, Profile, profile_of
 from .ranges import Ranges, checked, within
@@ -28,23 +32,21 @@ from .row_forms import half_rows, nan_rows
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
-from .shrink import shrink
 from .sample_sweep import sample_sweep
 from .snippet import snippet_of
-from .suspects import suspect_of
 from .verify_cases import VerifyCase, endpoint_case, verify_cases
+from .varied import varied
 from .verify_sweep import PACE, StepsCase, pace_of, verify_sweep
 
 #: The kinds of callables, each with the types of its cases.
 KINDS: dict[str, tuple[type, ...]] = {"sample": (SampleCase, RequestCase), "filter": (FilterCase, RequestCase),
                                       "verify": (VerifyCase, StepsCase, RequestCase), "constrained": (ConstrainedCase,)}
-SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
 SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
-#: Entries of the sweep right behind a failure, and of all that follow, that are drawn to tell suspects apart; seconds of them.
-SUSPECT_NEXT, SUSPECT_LATER, SUSPECT_SECONDS = 4, 6, 4.0
+#: Cases on which an explanation is tried: of the failing one's kind, spread over the sweep, and of those that passed; seconds of drawing.
+AKIN, SPREAD, SEEN, OTHERS_SECONDS = 6, 8, 4, 4.0
 #: Larger cases of the sweep tell nothing of suspects.
 SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
@@ -98,6 +100,16 @@ def _is_bare(case: Any) -> bool:
     return isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None)
 
 
+def _uncalled(sampler: Callable[..., Any]) -> Any:
+    """A copy of a callable that may have a state, from before its first call; None where there is none."""
+    if isinstance(sampler, (types.FunctionType, types.BuiltinFunctionType)):
+        return None
+    try:
+        return copy.deepcopy(sampler)
+    except Exception:  # a device, a lock
+        return None
+
+
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
                  seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None,
@@ -106,7 +118,9 @@ class Auditor:
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.clock, self.deadline, self.profile = clock, seconds, profile
         self.before: Any = None  # the case before
+        self.fresh = _uncalled(sampler)
         self.is_first_sweep = False
+        self.swept: list[Any] = []  # entries of the first sweep
         self.seen: list[Any] = []  # runs of the sweep that passed
         self.n_max, self.ranges, self.one_hot = n_max, ranges, one_hot
         self.left_out = 0
@@ -334,24 +348,34 @@ class Auditor:
         n = case.logits.shape[0] if isinstance(case, FilterCase) else entry.n
         return Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
 
-    def _elsewhere(self, case: Any, following: list[Any]) -> Iterator[Any]:
-        """What tells suspects apart: some of the entries that follow, then the runs that passed, the last ones first."""
-        later = [entry for entry in following[SUSPECT_NEXT:] if not entry.has_rng]
-        later = [later[i] for i in np.unique(np.linspace(0, len(later) - 1, SUSPECT_LATER).astype(int))] if later else []
-        chosen = [*following[:SUSPECT_NEXT], *later]
-        if _is_bare(case):
-            chosen = [*[entry for entry in following if entry.is_bare][:SUSPECT_NEXT], *chosen]
-            yield from [run for run in self.seen if _is_bare(run.case)][:-SUSPECT_LATER - 1:-1]
-        for entry in chosen:
-            trial = self._trial(entry, 1.0, 0)
-            if trial is None or size_of(trial.case) > SUSPECT_ELEMENTS // 4:
-                continue
+    def _others(self, trial: Trial, judgement: Judgement) -> Iterator[Any]:
+        """Runs that did not choose an explanation of this one: its own case with fresh seeds, other rows, another batch; cases of its
+        kind, those next to it first; others from all over the sweep; some that passed. Each is drawn when it is asked for."""
+        case, end = trial.case, self.clock() + OTHERS_SECONDS
+        drawn = [run_of(self.driver, other, trial.run.seed + 104_729 * i) for i, other in enumerate(varied(case), 1)]
+        names = [entry.name for entry in self.swept]
+        at = names.index(case.name) if case.name in names else 0
+        noise = judgement.name in OF_NOISE or judgement.name.startswith("correlation")
+        near = sorted((entry for entry in self.swept if entry.name != case.name and (entry.separates or noise)),
+                      key=lambda entry: abs(names.index(entry.name) - at))
+        akin = [entry for entry in near if kind_of(entry.name) == kind_of(case.name) or (noise and entry.has_rng)]
+        bare = [entry for entry in near if _is_bare(case) and getattr(entry, "is_bare", False)]
+        rest = [entry for entry in near if not entry.has_rng and entry not in akin]
+        chosen = [*akin[:AKIN], *bare[:AKIN], *rest[:2], *rest[2::max(1, len(rest) // SPREAD)]]
+        for entry in dict.fromkeys(chosen):
+            other = self._trial(entry, 1.0, 1)
+            if other is not None and size_of(other.case) <= max(SUSPECT_ELEMENTS // 4, size_of(case)):
+                drawn.append(other.run)
+        for run in drawn:
+            n = run.case.logits.shape[0] if isinstance(run.case, FilterCase) else max(getattr(run.case, "n_max", None) or 0, 1)
+            n = trial.run.n if kind_of(run.case.name) == kind_of(case.name) and not isinstance(run.case, FilterCase) else n
             try:
-                trial.draw(trial.n_final, self.clock() + SUSPECT_SECONDS / (SUSPECT_NEXT + SUSPECT_LATER))
+                while run.n < n and (run.n == 0 or self.clock() < end):
+                    run.draw(run.n + 1)
             except (CallFailure, Error):
                 continue
-            yield trial.run
-        yield from reversed(self.seen)
+            yield run
+        yield from self.seen[-SEEN:]
 
     def sweep(self, plan: Sweep, end: float | None = None) -> None:
         """Every regime once. end: None: when the profile has it."""
@@ -370,7 +394,7 @@ class Auditor:
             stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
             if self._survives(trial, lambda: trial.draw(n, stop)):  # noqa: B023  # called here
                 if trial.look(True):
-                    self._note_bias(trial, [entry for entry in entries[i + 1:] if entry.separates])
+                    self._note_bias(trial)
                 elif again == 0:
                     if entries[i].separates and size_of(trial.case) <= SUSPECT_ELEMENTS:
                         self.seen.append(trial.run)
@@ -397,6 +421,7 @@ class Auditor:
         self.found.notes.append(self.interrupted)
 
     def _run(self, cases: list[Any], share: float, sweeps: list[Sweep], asks_requests: bool) -> None:
+        self.swept = sweeps[0].entries if sweeps else []
         for i, plan in enumerate(sweeps):
             if plan.again == 0:
                 self.is_first_sweep = i == 0
@@ -473,7 +498,7 @@ class Auditor:
         self.found.results.append(CaseResult(case.name, "error", run.n, None, failure.sentence))
         smallest = case
         if not self.hangs:
-            smallest = shrink(case, 0, lambda smaller: self._call_fails(smaller, failure.name), SHRINK_TRIES)
+            smallest = minimal(case, 0, lambda smaller, _: self._call_fails(smaller, failure.name)).case
         self.found.failures.append(
             Failure(failure.name, smallest, f"{case.name}: {failure.sentence}",
                     snippet_of(self.sampler, smallest, max(1, getattr(smallest, "batch", 1)), self.seed,
@@ -486,7 +511,7 @@ class Auditor:
             return failure.name == name
         return False
 
-    def _note_bias(self, trial: Trial, following: Sequence[Any] = ()) -> None:
+    def _note_bias(self, trial: Trial) -> None:
         case, judgement, trial.failed = trial.case, trial.judgement, True
         assert judgement is not None
         self.found.results.append(CaseResult(case.name, "biased", judgement.n, judgement.detectable, judgement.sentence))
@@ -494,13 +519,15 @@ class Auditor:
             self._note_bias_of_requests(trial)
             return
         if isinstance(case, ConstrainedCase):
-            suspect = trial.run.suspect
+            again = run_of(self.driver, case, trial.run.seed + 1)
+            again.draw(judgement.n)
+            suspect = trial.run.suspect if again.judge(trial.alpha).biased and again.suspect == trial.run.suspect else ""
             self.found.failures.append(
                 Failure(judgement.name, case, f"{case.name}: {judgement.sentence}",
                         snippet_of(self.sampler, case, judgement.n, trial.run.seed), judgement.n, judgement.distance, suspect, suspect))
             return
         try:
-            before, smallest, rule, suspect = self._explained(trial, judgement, following)
+            before, smallest, rule, suspect = self._explained(trial, judgement)
         except KeyboardInterrupt:
             self._note_interrupt()
             before, smallest, rule, suspect = None, case, "", ""
@@ -511,29 +538,46 @@ class Auditor:
                                self.driver.shards),
                     judgement.n, judgement.distance, suspect, rule, before, by_every_profile=self.is_first_sweep))
 
-    def _explained(self, trial: Trial, judgement: Judgement, following: Sequence[Any]) -> tuple[Any, Any, str, str]:
-        """The case before, if it is needed, the smallest case that fails, the wrong rule that explains it and the suspect."""
-        case = trial.case
-        end = self._end_of_reruns(trial)
+    def _explained(self, trial: Trial, judgement: Judgement) -> tuple[Any, Any, str, str]:
+        """The case before, if it is needed, the smallest case that fails, what explains it, and that with what the failure needs."""
+        case, end = trial.case, self._end_of_reruns(trial)
 
-        def fails(smaller: Any) -> bool:
-            n = smaller.logits.shape[0] if isinstance(smaller, FilterCase) else judgement.n
-            again = Trial(smaller, run_of(self.driver, smaller, trial.run.seed), trial.alpha, n, n, self.clock)
+        def fails(smaller: Any, times: int) -> bool | None:
+            n = smaller.logits.shape[0] if isinstance(smaller, FilterCase) else times * judgement.n
+            again = Trial(smaller, run_of(self.driver, smaller, trial.run.seed), trial.alpha if times == 1 else CALM, n, n, self.clock)
             try:
                 again.draw(n, end)
-                return again.is_whole and again.look(True)
+                return None if not again.is_whole else again.look(True)
             except (CallFailure, Error):
                 return False
 
-        before = None
-        if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
-            before = self.before
+        before = self._needed_before(trial)
         needed = CALLS if before is not None else "" if judgement.suspect and judgement.name != "pairs" else self._dependence(case, judgement.n, trial)
         end = self._end_of_reruns(trial)
-        smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
-        rule = suspected(trial.run, judgement, self._elsewhere(case, list(following)), filter_order_of(self.kind, self._drawn))
-        rule = dependent(needed, rule)
-        return before, smallest, rule, suspect_of(smallest, judgement, rule, getattr(case, "batch", 0) == 1)
+        smallest = Minimal(case) if before is not None or needed == CALLS else minimal(case, judgement.group, fails)
+        others = Kept(self._others(trial, judgement))
+        found = explained(trial.run, judgement, others, filter_order_of(self.kind, self._drawn))
+        rule = dependent(needed, found.words)
+        noise = judgement.suspect if not rule and any(run.judge(CALM).suspect == judgement.suspect for run in others if run.case.name == case.name) else ""
+        text = dependent(needed, str(found)) or noise or described(account_of(trial.run, judgement.group))
+        return before, smallest.case, rule or noise, "; ".join(filter(None, [text, str(smallest)]))
+
+    def _needed_before(self, trial: Trial) -> Any:
+        """The case before, if this one passes without a call of it: on a copy of the callable that was never called, where there is one."""
+        case, end = trial.case, self._end_of_reruns(trial)
+
+        def fails(before: Any) -> bool | None:
+            driver = self.driver if self.fresh is None else Driver(copy.deepcopy(self.fresh), self.driver.time_limit, self.driver.distribution, self.driver.shards)
+            again = Trial(case, run_of(driver, case, trial.run.seed), trial.alpha, trial.run.n, trial.run.n, self.clock)
+            try:
+                if before is not None:
+                    run_of(driver, before, trial.run.seed).draw(1)
+                again.draw(trial.run.n, end)
+                return again.look(True) if again.is_whole else None
+            except (CallFailure, Error):
+                return None
+
+        return self.before if self.before is not None and fails(None) is False and fails(self.before) else None
 
     def _note_bias_of_requests(self, trial: Trial) -> None:
         """What is said is what was measured: of the smallest case that fails, what all of its wrong tokens have in common."""
@@ -541,19 +585,19 @@ class Auditor:
         assert judgement is not None
         judgements = {case: judgement}
 
-        def fails(smaller: RequestCase) -> bool:
+        def fails(smaller: RequestCase, _: int) -> bool | None:
             run = run_of(self.driver, smaller, trial.run.seed)
             try:
                 while run.n < judgement.n and self.clock() < end:
                     run.draw(run.n + 1)
                 if run.n < judgement.n:
-                    return False
+                    return None
                 judgements[smaller] = run.judge(trial.alpha)
                 return judgements[smaller].biased
             except (CallFailure, Error):
                 return False
 
-        smallest = shrink(case, 0, fails, SHRINK_TRIES)
+        smallest = minimal(case, 0, fails).case
         found = judgements[smallest]
         self.found.failures.append(
             Failure(found.name, smallest, f"{case.name}: {found.sentence}", snippet_of(self.sampler, smallest, found.n, trial.run.seed),
@@ -581,15 +625,6 @@ class Auditor:
                 return None
 
         return dependence(case, self._probe_case(), trial.run.seed, found)
-
-    def _fails_after(self, before: Any, case: Any, trial: Trial, end: float) -> bool:
-        try:
-            run_of(self.driver, before, trial.run.seed).draw(1)
-            again = Trial(case, run_of(self.driver, case, trial.run.seed), trial.alpha, trial.run.n, trial.run.n, self.clock)
-            again.draw(trial.run.n, end)
-            return again.look(True)
-        except (CallFailure, Error):
-            return False
 
 
 def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float = 0.02, seed: int = 0, *,

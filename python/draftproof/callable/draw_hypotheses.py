@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Callable, Iterator
 
 import numpy as np
 
-from .accounts import ELEMENTS, Account, OfRows, Regime, Rules, always_of, log_of, masked, regimes_of, tiny_of, window
-from .filter_hypotheses import SORTED, Params, Rare, rare_as
+from .accounts import ELEMENTS, Account, Draws, OfRows, Regime, Rules, always_of, masked, regimes_of, tiny_of, window
+from .filter_hypotheses import SORTED, Family, Params, Rare, divided, rare_as
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     Given,
@@ -54,6 +54,10 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
     def own_p() -> np.ndarray:
         return probabilities(own).astype(np.float64)
 
+    def of_table(table: Callable[[], np.ndarray], rows: np.ndarray | slice = slice(None), row: np.ndarray = own_row) -> OfRows:
+        """table(): probabilities of these of the rows; row: [n], which of them a draw has."""
+        return OfRows(Given(own.logits[rows], {name: value[rows] for name, value in own.params.items()}, lambda *_: table()), row, token)
+
     def rules() -> Rules:
         # A row stands once for each that its parameters may be mixed with.
         for words, at in (("", group), *others.items()):
@@ -64,7 +68,7 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
             params = {name: value[pairs[0]] for name, value in case.params.items()}
             rows = case.logits[pairs[0]]
             for name, given in mixed_rows(rows, params, {words: pairs[1]}, every) if words else wrong_rows(rows, params, case.params):
-                yield name, OfRows(given, row, token)
+                yield name, given.with_rule(lambda one, row=row: OfRows(one, row, token)) if isinstance(given, Family) else OfRows(given, row, token)
         for words, at in {**others, **permuted}.items():
             of_row = np.searchsorted(groups, np.clip(at, groups[0], groups[-1]))
             if len(groups) == case.groups and at.max() < case.groups:
@@ -98,39 +102,40 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
             yield Rare("what is kept goes back in the order of the first row"), OfRows(Given(
                 case.logits[keys[0]], {name: value[keys[0]] for name, value in case.params.items()}, lambda *given: in_order_of(
                     probabilities(Given(*given)), given[0], case.logits[keys[1]])), row.ravel(), token)
-        yield "the index of row and token together is a float32", lambda: log_of(
-            _of_float_index(probabilities(own), own_row, token, place), case.vocab_size)
+        if case.batch * case.vocab_size > 1 << 24:
+            keys, row = np.unique(np.stack([own_row, place]), axis=1, return_inverse=True)
+            yield "the index of row and token together is a float32", of_table(
+                lambda: _of_float_index(probabilities(own)[keys[0]], keys[1].astype(np.int64) * case.vocab_size), keys[0], row.ravel())
         if case.vocab_size > 1 << 16:
-            yield Rare("ids have 16 bits"), lambda: log_of(folded(probabilities(own))[own_row, token], case.vocab_size)
+            yield Rare("ids have 16 bits"), of_table(lambda: folded(probabilities(own)))
         for bound in (1 << 15, 1 << 16, 1 << 17):
             if bound < case.vocab_size:
-                yield f"tokens from {bound:,} on come as the next ones", lambda bound=bound: log_of(
-                    moved_from(probabilities(own), bound)[own_row, token], case.vocab_size)
+                yield f"tokens from {bound:,} on come as the next ones", of_table(lambda bound=bound: moved_from(probabilities(own), bound))
         if is_whole and len(token) * case.vocab_size <= ELEMENTS:
             filters = [name for name in case.params if name != "temperature"]
             for words, names in (("filters drop in one row they drop", filters), *((f"{name} drops in one row it drops", [name]) for name in filters)):
-                yield Rare(f"what {words} in all rows of the call"), lambda names=names: log_of(
-                    _dropped_by_any(own, names, own_row, token, case.batch), case.vocab_size)
-        yield "all tokens have one chance, masked ones too", lambda: np.full(len(token), -np.log(case.vocab_size))
+                yield Rare(f"what {words} in all rows of the call"), of_table(
+                    lambda names=names: _dropped_by_any(own, names, own_row, case.batch), own_row, np.arange(len(token)))
+        yield "all tokens have one chance, masked ones too", of_table(lambda: np.full(own.logits.shape, 1.0 / case.vocab_size))
         yield "all tokens that are not masked have one chance", OfRows(Given(own.logits, own.params, evenly), own_row, token)
-        far = (case.logits.max(axis=1) < case.logits.max() - 80.0) & (case.params["temperature"] > 0.0)
+        far = (own.logits.max(axis=1) < case.logits.max() - 80.0) & (own.params["temperature"] > 0.0)
         if far.any():
-            yield "the maximum that rows are taken against is the call's", lambda: np.where(
-                far[group], -np.log(case.vocab_size), sound)
+            yield "the maximum that rows are taken against is the call's", of_table(
+                lambda: np.where(far[:, None], 1.0 / case.vocab_size, probabilities(own)))
 
     params = {name: value[group] for name, value in case.params.items()}
     by_rows = [(words, here[own_row]) for words, here in masked(case.logits[groups])]
     peaked = [(words, here) for words, here in _peaked(own, own_row) if here.any() and not here.all()]
     regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), by_rows)
     regimes += [Regime(f"rows with {words}", here) for words, here in peaked]
-    return Account(sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
+    return Account(of_sound, sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size, Draws(params, place, case.batch),
                    [*always_of(params), *(["calls of one row"] if case.batch == 1 else []), *(f"rows with {words}" for words, here in by_rows if here.all())],
                    lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
-                   lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "", of_sound.misfit)
+                   lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
 
 
-def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, token: np.ndarray, batch: int) -> np.ndarray:
-    """[n]: of each draw, where a call's rows lose what filters of these names drop in any of them, but for their likeliest token."""
+def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, batch: int) -> np.ndarray:
+    """[n, V]: of each draw, where a call's rows lose what filters of these names drop in any of them, but for their likeliest token."""
     def without(*others: str) -> np.ndarray:
         return probabilities(Given(given.logits, {name: np.full_like(value, OFF[name]) if name in others else value
                                                   for name, value in given.params.items()})).astype(np.float64)
@@ -139,20 +144,15 @@ def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, token: np.n
     calls = row.reshape(-1, batch)
     by_all = np.stack([kept[np.unique(call)].all(axis=0) for call in calls]).repeat(batch, axis=0)
     p = whole[row]
-    p = np.where(by_all | (p == p.max(axis=1, keepdims=True)), p, 0.0)
-    return p[np.arange(len(row)), token] / p.sum(axis=1)
+    return divided(np.where(by_all | (p == p.max(axis=1, keepdims=True)), p, 0.0))
 
 
-def _of_float_index(p: np.ndarray, row: np.ndarray, token: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """[n]: of each draw, where place * V + token is rounded to float32."""
-    size, begin = p.shape[1], place.astype(np.int64) * p.shape[1]
-    if begin.max() + size < 1 << 24:
-        return p[row, token]
-    out = np.zeros(len(token))
-    for d in range(-64, 65):
-        from_here = np.clip(token + d, 0, size - 1)
-        rounded = np.clip((begin + from_here).astype(np.float32).astype(np.int64) - begin, 0, size - 1)
-        out += np.where((from_here == token + d) & (rounded == token), p[row, from_here], 0.0)
+def _of_float_index(p: np.ndarray, begin: np.ndarray) -> np.ndarray:
+    """[n, V]: where begin + token is rounded to float32."""
+    out, size = np.zeros(p.shape), p.shape[1]
+    for i, first in enumerate(begin):
+        rounded = (first + np.arange(size)).astype(np.float32).astype(np.int64) - first
+        np.add.at(out[i], np.clip(rounded, 0, size - 1), p[i])
     return out
 
 

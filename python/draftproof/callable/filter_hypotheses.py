@@ -3,8 +3,9 @@ inside. Each takes logits and parameters, and gives the probabilities [n, V] tha
 
 from __future__ import annotations
 
+import dataclasses
 from contextvars import ContextVar
-from typing import Callable, Iterator, Literal
+from typing import Any, Callable, Iterator, Literal
 
 import numpy as np
 
@@ -20,6 +21,20 @@ class Rare(str):
 
 class InPart(str):
     """The name of a rule that holds in one part of a speculative step alone. It costs as much as a rule of one regime."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Family:
+    """Rules with a number, which is learned from what came: make(number), between low and high; in their name it stands for {}."""
+
+    make: Callable[[float], Any]
+    low: float
+    high: float
+    is_whole: bool = False
+
+    def with_rule(self, of: Callable[[Any], Any]) -> Family:
+        """Of what make gives a rule."""
+        return dataclasses.replace(self, make=lambda number: of(self.make(number)))
 
 
 def rare_as(words: str, name: str) -> str:

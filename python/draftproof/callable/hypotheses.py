@@ -1,10 +1,9 @@
-"""Which wrong rule would give what came: faults that engines have had, each with the probability that it gives every
-token. The likeliest, if it beats the sound rule by far, names the suspect.
+"""Which wrong rule gives what came, and predicts what comes.
 
-A hypothesis that is off in one regime alone is given the draws of that regime, the sound rule the others. Each gives
-every token a share of a thousandth, so that a draw that nothing explains counts against all. Hypotheses that explain the failing
-case about as well are told apart by what came in other cases, of which most passed: there each must explain the draws too, or be
-wrong in this case alone, which costs it some nats.
+A rule is chosen by the draws of the failing case: the probability that it gives them, against the sound rule's. It is named only if it
+holds in other cases too (fresh seeds, other rows, another batch, other values of the parameters, regimes that pass): there it is put in
+the place of the sound rule, and an audit of the draws against it, row by row, must find nothing, while it does find the sound rule
+wrong in some. A rule may hold in a regime alone; the sound one must hold beyond.
 
 The rules: row_hypotheses.py and filter_hypotheses.py, which samplers, filters and verifiers share, noise_hypotheses.py, and
 draw_hypotheses.py of samplers, kept_hypotheses.py of filters, step_hypotheses.py of verifiers.
@@ -13,83 +12,66 @@ draw_hypotheses.py of samplers, kept_hypotheses.py of filters, step_hypotheses.p
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
 from .._core import Error
-from .accounts import ELEMENTS, Account, Regime
+from .accounts import Account, Judged
 from .draw_hypotheses import account_of_draws
 from .emitted import emitted_wrongly
 from .filter_cases import FilterRun
-from .filter_hypotheses import FILTER_ORDER, FilterOrder, InPart, Rare
+from .filter_hypotheses import FILTER_ORDER, Family, FilterOrder, InPart, Rare
 from .kept_hypotheses import account_of_kept, value_of_dropped, values_wrongly
 from .sample_judge import Judgement, SampleRun
 from .step_hypotheses import account_of_steps
-from .suspects import OF_NOISE
 from .verify_sweep import StepsRun
 
-#: Nats by which a hypothesis must beat the sound rule (the dependent draws of
-#: shared random numbers feign some), a later hypothesis an earlier one, a regime all draws, a rule of a rare fault (Rare) any other, a
-#: rule of this case alone one of all.
-#: Others that explain the draws as well, to the last digit, are named too, so many in all.
-LEAST, LEAST_OF_NOISE, MORE, MORE_IN_REGIME, MORE_IF_RARE, HERE_ALONE = 10.0, 60.0, 3.0, 5.0, 5.0, 4.0
-#: Nats within which a rule of all draws comes before one of a regime.
-ALIKE = 1e-3
-#: What a nat of being wrong elsewhere costs beyond that.
-WRONG_ELSEWHERE = 0.03
+#: Nats by which a rule must beat the sound one in the failing case; what one of a regime, of a part or of a rare fault costs beside a
+#: plain one; within how many of the best one rules are tried elsewhere.
+LEAST, COST, WINDOW = 10.0, 5.0, 60.0
+#: Rules that are tried elsewhere, regimes of each, and rules that are judged there.
+TRIED, REGIMES, JUDGED = 32, 6, 8
+#: Steps of the search for a rule's number; nats that one draw may count against one while it is sought, and within which a
+#: power of two is as likely, as what a largest number of tokens is not far beyond those that came.
+SEARCHED, DISBELIEF, AS_LIKELY = 8, -3.0, 5.0
+#: Logits times rules, in all other cases together.
+ELEMENTS = 1 << 26
+#: The level at which a rule is refuted in a case, and at which the sound one is.
+REFUTED, SOUND_REFUTED = np.log(1e4), np.log(1e3)
+#: Rules that explain the draws alike, to the last digit, are named together, so many at most.
 AS_WELL = 3
-#: What one other case may add or take, what it may take from a hypothesis that explains it less than another does, and what all of
-#: them may add.
-OF_ONE_RUN, BEHIND, ELSEWHERE_MOST = 6.0, 3.0, 90.0
-#: Nats from which on other cases may make up what a hypothesis lacks: less than what it costs.
-NEARLY = -4.9
-#: Draws of a rule that is wrong repeat each other too: shared random numbers must explain so many times more than any rule.
-REPEATS = 1.1
-#: Standard deviations by which a rare rule may fall short of what it expects of itself; beyond how many a rule is only the nearest.
-MISFIT, NEAREST = 8.0, 16.0
-#: Hypotheses within so many nats of the best are tried on other cases, so many rules, on so many logits in all.
-WINDOW, TRIED, ELSEWHERE = 40.0, 32, 1 << 25
+#: Tests of random numbers, not of a distribution; shared ones must explain so many times more than any rule, whose draws repeat too.
+OF_NOISE, REPEATED, REPEATS = ("repeats", "low_bits"), "random numbers are those of", 1.1
+#: Names of rules, whatever their numbers, that are not tried: a test takes the right one away to see what is said without it.
+LEFT_OUT: set[str] = set()
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
+    """A rule by its name in a regime, and what it costs."""
+
     name: str
     regime: str
-    nats: float
-    is_rare_regime: bool = False
-    is_rare: bool = False
-    misfit: Callable[[], float] = dataclasses.field(default=lambda: 0.0, compare=False)  # of the rule in the regime, or the sound one beyond
+    cost: float
 
     @property
     def words(self) -> str:
         return f"{self.name} in {self.regime}" if self.regime else self.name
 
 
-def suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any] = (), filter_order: FilterOrder | None = None) -> str:
-    """What a run that failed is explained by, in words; '' where nothing is. elsewhere: runs of other cases; filter_order: the
-    callable's (readings.py)."""
-    token = FILTER_ORDER.set(filter_order or "joint")
-    try:
-        return _suspected(run, judgement, elsewhere)
-    finally:
-        FILTER_ORDER.reset(token)
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """words: '' where nothing explains what came. cases: others that it predicts, `failing` of which fail; n: what was drawn there."""
 
+    words: str = ""
+    cases: int = 0
+    failing: int = 0
+    n: int = 0
 
-def _suspected(run: Any, judgement: Judgement, elsewhere: Iterable[Any]) -> str:
-    if judgement.name == "masked_token":  # it says it
-        return ""
-    if judgement.name == "wrong_values":
-        return values_wrongly(run)
-    if judgement.name in ("not_a_draft", "well_formed") and isinstance(run, StepsRun):
-        return emitted_wrongly(run)
-    if isinstance(run, FilterRun) and (value := value_of_dropped(run)):
-        return f"dropped tokens are at {value:.6g}, not at -infinity"
-    of_noise = judgement.name in OF_NOISE or judgement.name.startswith("correlation")
-    account = account_of(run, judgement.group)
-    if account is None:
-        return ""
-    return (of_noise and account.lost()) or _named(account, LEAST_OF_NOISE if of_noise else LEAST, elsewhere)
+    def __str__(self) -> str:
+        return f"{self.words}; predicts {self.cases} other cases, {self.failing} of which fail, {self.n:,} draws" if self.words else ""
 
 
 def account_of(run: Any, group: int = 0) -> Account | None:
@@ -101,92 +83,251 @@ def account_of(run: Any, group: int = 0) -> Account | None:
     return account_of_steps(run, group)
 
 
-def _named(account: Account, least: float, elsewhere: Iterable[Any]) -> str:
-    if (account.sound < account.tiny).any():  # something is wrong for certain
-        least /= 2.0
-    found = list(_candidates(account, min(least, NEARLY)))
+def explained(run: Any, judgement: Judgement, others: Iterable[Any], filter_order: FilterOrder | None = None) -> Explanation:
+    """What a run that failed is explained by. others: runs of other cases, drawn when they are asked for, those most like it first;
+    filter_order: the callable's (readings.py)."""
+    token = FILTER_ORDER.set(filter_order or "joint")
+    try:
+        return _explained(run, judgement, others)
+    finally:
+        FILTER_ORDER.reset(token)
+
+
+def _explained(run: Any, judgement: Judgement, others: Iterable[Any]) -> Explanation:
+    said = _said(run, judgement)
+    if said:
+        return _said_again(said, others)
+    account = account_of(run, judgement.group)
+    if account is None:
+        return Explanation()
+    if (judgement.name in OF_NOISE or judgement.name.startswith("correlation")) and (lost := account.lost()):
+        if (noise := _noise_again(lost, others)).words:
+            return noise
+    found = sorted(_candidates(account), key=lambda item: -item[1])
+    best = max([LEAST, *(nats for _, nats in found)])
     repeats, of = account.repeats()
-    if found:
-        top = max(candidate.nats for candidate in found)
-        found = [candidate for candidate in found if candidate.nats > top - WINDOW]
-        best_of: dict[str, float] = {}
-        for candidate in found:
-            best_of[candidate.name] = max(candidate.nats, best_of.get(candidate.name, 0.0))
-        likeliest = sorted(best_of, key=lambda name: -best_of[name])[:TRIED]
-        found = [candidate for candidate in found if candidate.name in likeliest]
-    if repeats > max([least, *(REPEATS * candidate.nats for candidate in found)]) + (MORE if found else 0.0):
-        return f"random numbers are those of {of}"
-    gains = _gains(found, elsewhere) if len(found) > 1 or (found and found[0].nats <= least) else {}
-    best, words, regime, chosen = -np.inf, [], "", found[0] if found else None
-    for candidate in found:
-        gain = gains.get(candidate, 0.0)
-        if candidate.nats + max(gain, 0.0) <= least:
-            continue
-        wrong = max(0.0, -HERE_ALONE - gain)  # elsewhere, beyond what it costs to be wrong there
-        nats = candidate.nats + min(max(gain, -HERE_ALONE), ELSEWHERE_MOST) - min(WRONG_ELSEWHERE * wrong, 3.0 * HERE_ALONE)
-        is_simpler = bool(regime) and not candidate.regime and abs(nats - best) < ALIKE
-        if nats > best + MORE and candidate.is_rare and candidate.misfit() > MISFIT:
-            continue
-        if nats > best + MORE or is_simpler:
-            best, words = nats, [candidate.words]
-            regime = candidate.regime
-            chosen = candidate
-        elif len(words) < AS_WELL and candidate.regime == regime and candidate.words not in words and abs(nats - best) < 1e-9 * abs(best):
-            words.append(candidate.words)
-    if words and chosen is not None and chosen.misfit() > NEAREST:
-        words[0] = f"nearest known rule: {words[0]}"
-    return ", or ".join(words)
+    if repeats > best * REPEATS and (noise := _noise_again(f"{REPEATED} {of}", others)).words:
+        return noise
+    return _predicting(account, _few(found, max(4, min(TRIED, (1 << 23) // account.size))), others) if best > LEAST else Explanation()
 
 
-def _candidates(account: Account, least: float) -> Iterator[Candidate]:
-    """Rules that beat the sound one, by more than `least` nats less their cost, and leave at most a quarter of what it cannot give."""
+def _few(found: list[tuple[Candidate, float]], most: int) -> dict[Candidate, float]:
+    """The likeliest rules, each in its likeliest regimes."""
+    nats = [(candidate, nats) for candidate, nats in found if nats > found[0][1] - WINDOW]
+    names = list(dict.fromkeys(candidate.name for candidate, _ in nats))[:most]
+    return {candidate: value for name in names for candidate, value in [item for item in nats if item[0].name == name][:REGIMES]}
+
+
+def _candidates(account: Account) -> Iterator[tuple[Candidate, float]]:
+    """Rules, each with the nats by which it beats the sound one less its cost, that leave at most a quarter of what that cannot give."""
     sound, tiny = account.sound, account.tiny
-    impossible, everything = np.count_nonzero(sound < tiny), np.ones(len(sound), bool)
-    for name, log_p in account.rules():
+    cannot, everything = np.count_nonzero(sound < tiny), np.ones(len(sound), bool)
+    regimes = [(regime.words, regime.here, regime.is_outcome, regime.is_rare) for regime in account.regimes]
+    regimes += [(words, everything, False, False) for words in account.always]
+    for name, rule in _numbered(account):
+        if _numberless(name) in map(_numberless, LEFT_OUT):
+            continue
         try:
-            these = log_p()
+            these = rule()
         except Error:  # no distribution follows from it here
             continue
         gain, left = these - sound, these < tiny
         is_rare, in_part = isinstance(name, Rare), isinstance(name, InPart)
-        for i, regime in enumerate([*account.regimes, *(Regime(words, everything) for words in account.always)]):
-            if (regime.is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual"))) or (in_part and i):
+        for words, here, is_outcome, is_rare_regime in regimes:
+            if is_outcome and not name.startswith(("residuals", "recovered tokens", "of the residual")):
                 continue
-            explained = float(gain[regime.here].sum())
-            nats = explained - (MORE_IN_REGIME if i or in_part else 0.0) - MORE_IF_RARE * (is_rare + regime.is_rare)
-            if explained > 0.0 and nats > least and np.count_nonzero(np.where(regime.here, left, sound < tiny)) <= 0.25 * impossible:
-                yield Candidate(name, regime.words, nats, regime.is_rare, is_rare, lambda rule=log_p, here=regime.here: max(
-                    rule.misfit(here) if hasattr(rule, "misfit") else 0.0, account.misfit(~here)))
+            cost = COST * (bool(words) + in_part + is_rare + is_rare_regime)
+            nats = float(gain[here].sum()) - cost
+            if nats > 0.0 and np.count_nonzero(np.where(here, left, sound < tiny)) <= 0.25 * cannot:
+                yield Candidate(name, words, cost), nats
 
 
-def _gains(candidates: list[Candidate], elsewhere: Iterable[Any]) -> dict[Candidate, float]:
-    """Nats by which each beats the sound rule in those other runs, of each run a few at most: a rule should do so in many. A rare regime
-    gains nothing."""
-    gains = dict.fromkeys(candidates, 0.0)
-    names, spent = {candidate.name for candidate in candidates}, 0
-    for run in elsewhere:
-        account = account_of(run)
-        if account is None or account.size > ELEMENTS // 4:
-            continue
-        spent += account.size * len(names)
-        if spent > ELSEWHERE:
+class Named(str):
+    """A rule's name with its number; family: the name without it."""
+
+    family: str = ""
+    number: float = 0.0
+
+
+class RareNamed(Rare, Named):
+    pass
+
+
+def _named(name: str, number: float) -> Named:
+    words = name.replace("{}", f"{number:.6g}")
+    out = RareNamed(words) if isinstance(name, Rare) else Named(words)
+    out.family, out.number = name, number
+    return out
+
+
+def _numbered(account: Account) -> Iterator[tuple[str, Judged]]:
+    """The rules, of a family that with the likeliest number."""
+    for name, rule in account.rules():
+        if isinstance(rule, Family):
+            number = _likeliest(lambda number, rule=rule: _score(rule, number, account), rule, SEARCHED if account.size < 1 << 18 else SEARCHED // 2)
+            yield _named(name, number), rule.make(number)
+        else:
+            yield name, rule
+
+
+def _score(family: Family, number: float, account: Account) -> float:
+    try:
+        return float(np.maximum(family.make(number)() - account.sound, DISBELIEF).sum())
+    except Error:
+        return -np.inf
+
+
+def _likeliest(score: Callable[[float], float], family: Family, steps: int) -> float:
+    """The likelihood rises up to the number and falls behind it: halves, of logarithms, on both sides of the best so far. Of numbers
+    that are about as likely the one that people write: a power of two, then the shortest decimal."""
+    seen: dict[float, float] = {}
+
+    def at(x: float) -> None:
+        number = float(round(np.exp(x))) if family.is_whole else float(np.exp(x))
+        if number not in seen:
+            seen[number] = score(number)
+
+    for x in np.linspace(np.log(family.low), np.log(family.high), 5):
+        at(float(x))
+    for i in range(steps):
+        if i == 2 and max(seen.values()) <= 0.0:  # no better than the sound rule anywhere
             break
-        here = {regime.words: regime.here for regime in account.regimes} | dict.fromkeys(account.always, np.ones(len(account.sound), bool))
-        done, nats_of = set(), {candidate: 0.0 for candidate in candidates if candidate.regime in here}
-        of_name: dict[str, list[Candidate]] = {}
-        for candidate in nats_of:
-            of_name.setdefault(candidate.name, []).append(candidate)
-        for name, log_p in account.rules():
-            if name not in names or name in done:
-                continue
-            done.add(name)
+        known = sorted(seen)
+        i = known.index(max(known, key=lambda number: seen[number]))
+        for beside in known[max(i - 1, 0):i] + known[i + 1:i + 2]:
+            at(float(np.log(beside * known[i]) / 2.0))
+    best = max(seen, key=lambda one: seen[one])
+    plain = [(2.0 ** round(np.log2(best)), AS_LIKELY if family.is_whole else 1.0), *((float(f"{best:.{digits}g}"), 1.0) for digits in (1, 2, 3))]
+    return next((one for one, nats in plain if family.low <= one <= family.high and score(one) > seen[best] - nats), best)
+
+
+def _numberless(name: str) -> str:
+    return re.sub(r"\d[\d.e+-]*", "{}", name)
+
+
+class Elsewhere:
+    """Another case, and what rules say of it."""
+
+    def __init__(self, run: Any, account: Account, names: set[str]) -> None:
+        self.n, self.account = run.n, account
+        self.rules: dict[str, Judged] = {}
+        self.families: dict[str, Family] = {}
+        families = {name.family for name in names if isinstance(name, Named)}
+        for name, rule in account.rules():
+            if isinstance(rule, Family):
+                if name in families:
+                    self.families[name] = rule
+            elif name in names and name not in self.rules:
+                self.rules[name] = rule
+        everything = np.ones(len(account.sound), bool)
+        self.fails = account.of_sound.refuted(everything, account.draws) > SOUND_REFUTED
+        self._log_p: dict[str, np.ndarray | None] = {}
+
+    def rule(self, name: str) -> Judged | None:
+        if isinstance(name, Named) and name not in self.rules and name.family in self.families:
+            self.rules[name] = self.families[name.family].make(name.number)
+        return self.rules.get(name)
+
+    def log_p(self, name: str) -> np.ndarray | None:
+        if name not in self._log_p:
             try:
-                gain = log_p() - account.sound
+                rule = self.rule(name)
+                self._log_p[name] = None if rule is None else np.where(rule.excused(), self.account.sound, rule())
             except Error:
-                continue
-            for candidate in of_name.get(name, []):
-                nats_of[candidate] = float(gain[here[candidate.regime]].sum())
-        best = max([0.0, *nats_of.values()])
-        for candidate, nats in nats_of.items():
-            gains[candidate] += float(np.clip(nats, -OF_ONE_RUN, OF_ONE_RUN)) - min(best - nats, BEHIND)
-    return {candidate: min(gain, 0.0) if candidate.is_rare_regime else gain for candidate, gain in gains.items()}
+                self._log_p[name] = None
+        return self._log_p[name]
+
+    def gain(self, candidate: Candidate) -> float:
+        these = self.log_p(candidate.name)
+        return 0.0 if these is None else float((these - self.account.sound)[self.account.here(candidate.regime)].sum())
+
+    def refutes(self, candidate: Candidate) -> bool:
+        account = self.account
+        here = account.here(candidate.regime)
+        rule = self.rule(candidate.name)
+        if rule is None or not here.any():
+            return self.fails
+        against = account.of_sound.refuted(~here, account.draws) if not here.all() else 0.0
+        return max(against, rule.refuted(here, account.draws)) > REFUTED
+
+
+def _predicting(account: Account, nats: dict[Candidate, float], others: Iterable[Any]) -> Explanation:
+    """The likeliest rule over all cases that none refutes."""
+    names, places, spent = {candidate.name for candidate in nats}, [], 0
+    for run in others:
+        other = account_of(run) if spent < ELEMENTS else None
+        if other is not None:
+            spent += other.size * len(names)
+            places.append(Elsewhere(run, other, names))
+    nats = {_learned(candidate, account, places[::2]): value for candidate, value in nats.items()}
+    total = {candidate: value + sum(place.gain(candidate) for place in places) for candidate, value in nats.items()}
+    ordered = sorted(total, key=lambda candidate: -total[candidate])
+    for candidate in ordered[:JUDGED]:
+        unseen = places[1::2] if isinstance(candidate.name, Named) else places
+        failing = [place for place in unseen if place.fails]
+        if not failing or any(place.refutes(candidate) for place in (*failing, *places)):
+            continue
+        alike = [other for other in ordered if other.regime == candidate.regime and other.cost == candidate.cost
+                 and abs(total[other] - total[candidate]) < 1e-9 * abs(total[candidate])]
+        words = ", or ".join(dict.fromkeys(other.words for other in [candidate, *alike]))
+        return Explanation(words, len(unseen), len(failing), sum(place.n for place in unseen)) if len(alike) <= AS_WELL else Explanation()
+    return Explanation()
+
+
+def _learned(candidate: Candidate, account: Account, places: list[Elsewhere]) -> Candidate:
+    """With the number that is likeliest in all these cases: one may leave it open."""
+    name = candidate.name
+    if not isinstance(name, Named):
+        return candidate
+    own = next(rule for other, rule in account.rules() if other == name.family)
+    of = [(own, account), *((place.families[name.family], place.account) for place in places if name.family in place.families)]
+    number = _likeliest(lambda number: sum(_score(family, number, other) for family, other in of), own, SEARCHED)
+    return dataclasses.replace(candidate, name=_named(name.family, number))
+
+
+def _said(run: Any, judgement: Judgement) -> str:
+    """What a run shows of itself, without a rule of probabilities."""
+    if judgement.name == "wrong_values":
+        return values_wrongly(run)
+    if judgement.name in ("not_a_draft", "well_formed") and isinstance(run, StepsRun):
+        return emitted_wrongly(run)
+    if isinstance(run, FilterRun) and (value := value_of_dropped(run)):
+        return f"dropped tokens are at {value:.6g}, not at -infinity"
+    return ""
+
+
+def _said_again(words: str, others: Iterable[Any]) -> Explanation:
+    """words, if every other case that fails shows the same."""
+    cases = failing = n = 0
+    for run in others:
+        found = run.judge(np.exp(-SOUND_REFUTED))
+        if found.biased and _said(run, found) != words:
+            return Explanation()
+        cases, failing, n = cases + 1, failing + found.biased, n + run.n
+    return Explanation(words, cases, failing, n) if failing else Explanation()
+
+
+def _noise_again(words: str, others: Iterable[Any]) -> Explanation:
+    """words, if they are what most other cases show that show a dependence of random numbers."""
+    said, n = [], 0
+    for run in others:
+        account = account_of(run)
+        if account is not None:
+            nats, of = account.repeats()
+            said.append((account.lost(), f"{REPEATED} {of}" if nats > LEAST else ""))
+            n += run.n
+    same, some = sum(words in each for each in said), sum(any(each) for each in said)
+    return Explanation(words, len(said), same, n) if 2 * same > some else Explanation()
+
+
+class Kept:
+    """What an iterator gave, to be asked again."""
+
+    def __init__(self, given: Iterable[Any]) -> None:
+        self.given, self.kept = iter(given), []
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.kept
+        for one in self.given:
+            self.kept.append(one)
+            yield one

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
 
-from .accounts import ELEMENTS, Account, Rules, always_of, masked, regimes_of, window
+from . import evidence
+from .accounts import ELEMENTS, Account, Draws, Rules, always_of, masked, regimes_of, window
 from .filter_cases import FilterRun
-from .filter_hypotheses import Rare, as_bfloat16, as_half
+from .filter_hypotheses import Family, Rare, as_bfloat16, as_half
 from .row_hypotheses import Given, compacted, extreme_rows, folded, in_order_of, mixed_rows, moved_down, neighbours, probabilities, wrong_rows
 
 #: Nats by which a rule that gives another set than was kept falls behind: one row is enough.
 WRONG_SET = 20.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OfSets:
+    """Log probabilities of what rows [n] kept that a rule gives: kept, zone [n, V], of which a token may be kept or not."""
+
+    given: Given
+    kept: np.ndarray
+    zone: np.ndarray
+
+    def __call__(self) -> np.ndarray:
+        return np.where((((probabilities(self.given) > 0.0) == self.kept) | self.zone).all(axis=1), 0.0, -WRONG_SET)
+
+    def excused(self) -> bool:
+        return False
+
+    def refuted(self, here: np.ndarray, draws: Draws) -> float:
+        wrong = ((probabilities(self.given) > 0.0) != self.kept) & ~self.zone & here[:, None]
+        return float("inf") if wrong.any() else 0.0
 
 
 def account_of_kept(run: FilterRun, around: int) -> Account | None:
@@ -24,32 +45,36 @@ def account_of_kept(run: FilterRun, around: int) -> Account | None:
     logits, kept = case.logits[rows], left[rows] > -np.inf
     params = {name: value[rows] for name, value in case.params.items()}
 
-    def log_p(given: Given) -> np.ndarray:
-        return np.where(((probabilities(given) > 0.0) == kept).all(axis=1), 0.0, -WRONG_SET)
+    zone = evidence.Rows.of(logits, params).zone
+
+    def log_p(given: Given) -> OfSets:
+        return OfSets(given, kept, zone)
 
     def rules() -> Rules:
         others = {words: at[rows] for words, at in neighbours(len(left)).items()}
         others.update({words: rank[rows] for words, rank in compacted(case.params)})
         for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
                                            extreme_rows(logits, params, case.params)):
-            yield name, lambda given=given: log_p(given)
+            yield name, given.with_rule(log_p) if isinstance(given, Family) else log_p(given)
         if run.earlier:
             was_kept = run.earlier[-1][rows] > -np.inf
-            yield "tokens that an earlier call dropped stay dropped", lambda: log_p(Given(
+            yield "tokens that an earlier call dropped stay dropped", log_p(Given(
                 np.where(was_kept | (logits == logits.max(axis=1, keepdims=True)), logits, -np.inf), params, lambda left, params: np.where(
                     np.isneginf(left), 0.0, probabilities(Given(logits, params)))))
-        yield Rare("what is kept goes back in the order of the first row"), lambda: log_p(Given(
+        yield Rare("what is kept goes back in the order of the first row"), log_p(Given(
             logits, params, lambda *given: in_order_of(probabilities(Given(*given)), logits, case.logits[:1])))
         for to in (4, 8, 16):
             if case.vocab_size > to and case.vocab_size % to:
-                yield Rare(f"rows are read from an address rounded down to {to} elements"), lambda to=to: log_p(Given(
+                yield Rare(f"rows are read from an address rounded down to {to} elements"), log_p(Given(
                     moved_down(case.logits, rows, rows - 1, rows * case.vocab_size % to), params))
         if case.vocab_size > 1 << 16:
-            yield Rare("ids have 16 bits"), lambda: log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
+            yield Rare("ids have 16 bits"), log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
 
-    sound = log_p(Given(logits, params))
+    of_sound = log_p(Given(logits, params))
+    sound = of_sound()
     by_rows = masked(logits)
-    return Account(sound, -0.5 * WRONG_SET, rules, regimes_of(params, rows, len(left), sound < -0.5 * WRONG_SET, by_rows), logits.size,
+    return Account(of_sound, sound, -0.5 * WRONG_SET, rules, regimes_of(params, rows, len(left), sound < -0.5 * WRONG_SET, by_rows), logits.size,
+                   Draws(params, rows, len(left)),
                    [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())])
 
 

@@ -22,7 +22,8 @@ class Failure:
     name: the test that found it ('string_3', 'correlation_rows_1', 'wrong_set'), or how a call went wrong ('raises').
     case: the smallest case that still fails; snippet: Python that runs it again.
     n: draws, steps or rows after which it was found; distance: estimated, where there is one.
-    rule: the wrong rule that explains what came, or ''; suspect: it with what the smallest case still needs to fail.
+    rule: the wrong rule that explains what came and predicts other cases (hypotheses.py), or ''; suspect: it with how many it predicts, or
+        without one what was measured: expected beside observed, and what the case needs to fail (pairs.py).
     before: a case without a call of which it does not fail.
     traceback: of an exception, as text. by_every_profile: found by draws of the first sweep, which all profiles make.
     """
@@ -45,7 +46,7 @@ class Failure:
 
     @property
     def explained(self) -> str:
-        return self.sentence + (f" (suspect: {self.suspect})" if self.suspect else "")
+        return self.sentence + (f" ({'explanation' if self.rule else 'measured'}: {self.suspect})" if self.suspect else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,11 +130,13 @@ def first_of(audit: CallableAudit) -> Failure:
     return next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
 
 
+def kind_of(name: str) -> str:
+    """What cases have in common: their names up to the first number."""
+    return re.split(r"[,:(]|\s[\d.=-]|\sof\s\d", re.sub(r"^\d+ ", "", name))[0].strip()
+
+
 def where_it_fails(cases: list[CaseResult]) -> str:
     """Which cases fail, and of what kinds those are that pass: those of a failing one's kind first, then the largest."""
-    def kind_of(name: str) -> str:
-        return re.split(r"[,:(]|\s[\d.=-]|\sof\s\d", re.sub(r"^\d+ ", "", name))[0].strip()
-
     failing = [case.case for case in cases if case.verdict in ("biased", "error")]
     passing: dict[str, list[str]] = {}
     for case in cases:

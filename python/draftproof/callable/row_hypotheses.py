@@ -11,6 +11,7 @@ import numpy as np
 from .._core import Error
 from .filter_hypotheses import (
     PRECISIONS,
+    Family,
     Params,
     Rare,
     SORTED,
@@ -25,11 +26,6 @@ from .filter_hypotheses import (
     wrong_filters,
 )
 from .sample_cases import OFF
-
-#: What a parameter may be off by.
-FACTORS = {"temperature": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_p": (0.8, 0.9, 0.95, 0.97, 0.99, 1.01, 1.03, 1.05, 1.1, 1.25),
-           "min_p": (0.25, 0.5, 0.7, 0.9, 1.1, 1.4, 2.0, 4.0), "top_k": ()}
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
@@ -140,7 +136,7 @@ def beside_others(temperature: np.ndarray, is_mixed: np.ndarray | bool) -> Itera
     yield "greedy rows beside random ones are drawn", np.where(is_mixed & (temperature == 0.0), 1.0, temperature)
 
 
-def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
+def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given | Family]]:
     """logits [n, V], params [n]: of the rows judged. every: parameters [m] of all rows of a call."""
     names = _active(params, every)
 
@@ -161,36 +157,22 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if len(names) - ("temperature" in names) > 2:
         yield "neither top_k nor top_p is applied", Given(logits, {name: np.full_like(value, OFF[name]) if name in ("top_k", "top_p") else value
                                                                    for name, value in params.items()})
-    for name, values in (("top_k", (1, 40, 50, 64)), ("top_p", (0.9, 0.95)), ("min_p", (0.05, 0.1))):
-        for value in values if name in params else ():
-            off = params[name] == np.asarray(OFF[name], params[name].dtype)
-            if off.any() and value < size:
-                yield Rare(f"{name} is {value} where it is off"), changed(name, np.where(off, value, params[name]))
+    for name, low, high in (("top_k", 1, size - 1), ("top_p", 0.05, 0.999), ("min_p", 1e-3, 1.0)):
+        off = params[name] == np.asarray(OFF[name], params[name].dtype) if name in params else np.zeros(0, bool)
+        if off.any() and low < high:
+            yield Rare(f"{name} is {{}} where it is off"), Family(lambda value, name=name, off=off: changed(
+                name, np.where(off, value, params[name])), low, high, name == "top_k")
     if (temperature == 0.0).any():
-        for cold in (1e-3, 0.01, 0.02, 0.1):
-            yield Rare(f"greedy rows are drawn at temperature {cold:g}"), changed("temperature", np.where(random, temperature, cold))
+        yield Rare("greedy rows are drawn at temperature {}"), Family(lambda cold: changed("temperature", np.where(random, temperature, cold)), 1e-4, 0.5)
         yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
     if random.any():
         yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
         yield "the temperature is applied twice", changed("temperature", temperature * temperature)
-        for bound in (1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0):
-            if (random & (temperature < bound)).any():
-                yield f"the temperature is {bound:g} at least", changed("temperature", np.where(random, np.maximum(temperature, bound), 0.0))
-                yield f"a temperature below {bound:g} is greedy", changed("temperature", np.where(temperature < bound, 0.0, temperature))
-                if bound < 1.0:
-                    yield f"a temperature below {bound:g} is taken for 1", changed("temperature", np.where(
-                        random & (temperature < bound), 1.0, temperature))
-        for bound in (100.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0):
-            if (temperature > bound).any():
-                yield f"the temperature is {bound:g} at most", changed("temperature", np.minimum(temperature, bound))
         yield "the temperature is of half precision", changed("temperature", as_half(temperature))
         for step in (0.01, 0.1, 1.0):
             yield f"temperatures are rounded to {step:g}", changed("temperature", np.round(temperature / step) * step)
     if "top_k" in names:
         k = params["top_k"]
-        for most in (2048, 1024, 1023, 1000, 512, 256, 255, 128, 127, 100, 64, 63, 50, 40, 32, 20, 16, 10, 8, 1):
-            if (k > most).any() and most < size:
-                yield f"top_k is {most} at most", changed("top_k", np.minimum(k, most))
         yield "top_k is the vocabulary less 1 at most", changed("top_k", np.where(k > 0, np.minimum(k, max(1, size - 1)), k))
         for tile in (1024, 4096):
             for few in (8, 16, 32, 64):
@@ -199,33 +181,48 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         yield "top_k keeps one token fewer", changed("top_k", np.where(k > 1, k - 1, k))
         yield Rare("top_k keeps one token more"), changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
         yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
+        for bits in (8, 16):
+            yield f"top_k has {bits} bits", changed("top_k", np.where(k > 0, k & ((1 << bits) - 1), k))
     if "top_p" in names:
         yield "top_p acts as 1 less itself", changed("top_p", np.where(params["top_p"] < 1.0, 1.0 - params["top_p"], 1.0))
         yield "top_p drops the token that crosses it", Given(logits, params, without_its_last)
     for name in ("top_p", "min_p"):
-        for most in (1024, 1000, 512, 256, 128, 100, 64, 50) if name in names else ():
-            if most < size:
-                yield f"{name} keeps {most} tokens at most", Given(logits, params, few_kept(name, most))
+        if name in names and size > 8:
+            yield f"{name} keeps {{}} tokens at most", Family(lambda most, name=name: Given(logits, params, few_kept(name, int(most))), 2, size - 1, True)
     if {"top_k", "top_p"} <= set(names):
         yield Rare("top_p keeps the lowest ids of what top_k left"), Given(logits, params, by_id)
     if logits.size <= SORTED:
         for name, draws in wrong_filters(names, size):
             yield name, Given(logits, params, draws)
-    for name, bound in (("min_p", 0.5), ("top_p", 0.99), ("top_p", 0.95)):
-        if name in names and ((params[name] > bound) & (params[name] != OFF[name])).any():
-            yield f"{name} is {bound:g} at most", changed(name, np.where(params[name] == OFF[name], params[name], np.minimum(params[name], bound)))
+    for name in names:
+        yield from _laws(name, params[name], size, changed)
     yield from _wrong_logits(logits, params)
     for name in names:
         if name in ("top_p", "min_p"):
             for words, rounded in PRECISIONS:
                 yield f"{name} is {words}", changed(name, rounded(params[name]))
-    for name in names:
-        for factor in FACTORS[name]:
-            times = params[name] * np.float32(factor)
-            yield f"{name} acts as {factor:g} times itself", changed(name, times if name == "temperature" else np.minimum(times, 1.0))
+
+def _laws(name: str, asked: np.ndarray, size: int, changed: Callable[[str, np.ndarray], Given]) -> Iterator[tuple[str, Family]]:
+    """What a parameter may act as where it is on, by one number."""
+    on = asked[(asked != np.asarray(OFF[name], asked.dtype)) & (asked > 0.0)] if name != "temperature" else asked[asked > 0.0]
+    if not on.size:
+        return
+    words, is_on = "the temperature" if name == "temperature" else name, np.isin(asked, on)
+    least, most = float(on.min()), float(on.max())
+    top = {"temperature": np.inf, "top_k": size, "top_p": 1.0, "min_p": 1.0}[name]
+
+    def acting(as_: Callable[[np.ndarray, float], np.ndarray]) -> Callable[[float], Given]:
+        return lambda number: changed(name, np.where(is_on, np.minimum(as_(asked.astype(np.float64), number), top), asked))
+
+    yield f"{words} is {{}} at most", Family(acting(np.minimum), 1 if name == "top_k" else least / 16.0, most, name == "top_k")
+    if name != "top_k":
+        yield f"{words} is {{}} at least", Family(acting(np.maximum), least, min(top, 16.0 * most))
+        yield f"{words} acts as {{}} times itself", Family(acting(np.multiply), 0.125, 8.0)
+        if most < 1.0:
+            yield Rare(f"{words} acts as itself to the power of {{}}"), Family(acting(np.power), 0.25, 4.0)
 
 
-def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given]]:
+def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Given | Family]]:
     finite = np.isfinite(logits)
     for words, bounded in PRECISIONS:
         yield f"logits are {words}", Given(np.where(finite, bounded(logits), logits), params)
@@ -239,20 +236,20 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
         if tile < size and (forgotten := _before_masked_tile(finite, tile)).any():
             yield Rare(f"a tile of {tile:,} masked tokens makes those before it impossible"), Given(
                 np.where(forgotten, -np.inf, logits).astype(np.float32), params)
-    below = logits.max(axis=1, keepdims=True) - logits
-    for depth in (10.0, 15.0, 20.0, 30.0):
-        far = finite & (below > depth * np.maximum(params["temperature"], 1e-30)[:, None])
-        if far.any():
-            yield f"tokens {depth:g} below the top never come", Given(np.where(far, -np.inf, logits).astype(np.float32), params)
-    scaled = np.maximum(params["temperature"], 1e-30)[:, None]
-    for bound in (50.0, 80.0, 88.0, 100.0):
-        if (random := params["temperature"] > 0.0).any() and (logits[random] > bound * scaled[random]).any():
-            cut = np.where(random[:, None], np.minimum(logits, bound * scaled), logits)
-            yield f"logits over the temperature are cut at {bound:g}", Given(cut.astype(np.float32), params)
+    t = np.maximum(params["temperature"], 1e-30)[:, None]
+    below, random = logits.max(axis=1, keepdims=True) - logits, (params["temperature"] > 0.0)[:, None]
+    spread = float((below / t)[finite & random].max(initial=0.0))
+    if spread > 4.0:
+        yield "tokens {} below the top never come", Family(lambda depth: Given(np.where(finite & (below > depth * t), -np.inf, logits).astype(np.float32), params),
+                                                          2.0, min(spread, 100.0))
+    largest = float((logits / t)[finite & random].max(initial=0.0))
+    if largest > 10.0:
+        yield "logits over the temperature are cut at {}", Family(lambda bound: Given(
+            np.where(random, np.minimum(logits, bound * t), logits).astype(np.float32), params), 5.0, min(largest, 1e4))
     largest = float(np.abs(logits[finite]).max(initial=0.0))
-    for bound in (1e4, 1000.0, 100.0, 80.0, 50.0, 30.0):
-        if largest > bound:
-            yield Rare(f"logits are clamped to +-{bound:g}"), Given(np.where(finite, np.clip(logits, -bound, bound), logits), params)
+    if largest > 10.0:
+        yield Rare("logits are clamped to +-{}"), Family(lambda bound: Given(np.where(finite, np.clip(logits, -bound, bound), logits).astype(np.float32), params),
+                                                        5.0, largest)
 
 
 def _before_masked_tile(finite: np.ndarray, tile: int) -> np.ndarray:

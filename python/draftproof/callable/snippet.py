@@ -45,7 +45,8 @@ def expression_of(case: Any) -> str:
             return (f"draftproof.{name}({case.name!r}, target={literal(case.target)},\n    drafts={optional(case.drafts)}, "
                     f"lens={literal(case.lens)}, source='',\n    params={{{params}}}, seeds={case.seeds!r}, one_hot={case.one_hot}, "
                     f"fixed={optional(case.fixed)})")
-        taken = "" if case.taken is None else f".take({case.taken.tolist()})"
+        which = [] if case.taken is None else case.taken.tolist()
+        taken = ("" if case.taken is None else f".take([{which[0]}] * {len(which)})" if len(which) > 2 and len(set(which)) == 1 else f".take({which})") + ("" if case.most is None else f".first_drafts({case.most})")
         return f"dataclasses.replace({case.source}{taken},\n    params={{{params}}}, seeds={case.seeds!r})"
     if isinstance(case, VerifyCase):
         small = sum(table.size for table in case.target) * (2 if case.drafter else 1) <= LITERAL_MAX

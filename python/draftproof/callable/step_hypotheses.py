@@ -11,12 +11,13 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from .._core import Error
-from .filter_hypotheses import InPart, Params, Rare, divided, rare_as, undivided
-from .accounts import ELEMENTS, Account, Regime, Rules, always_of, regimes_of, tiny_of, window
+from .filter_hypotheses import Family, InPart, Params, Rare, divided, rare_as, undivided
+from . import evidence
+from .accounts import ELEMENTS, Account, Draws, Regime, Rules, always_of, regimes_of, tiny_of, window
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
 from .sample_cases import OFF
-from .step_likelihood import OfSteps, Rule, Told
+from .step_likelihood import Due, OfSteps, Partly, Rule, Told
 from .verify_judge import VerifyRun
 from .verify_sweep import Steps, StepsCase, StepsRun, steps_of
 
@@ -63,7 +64,8 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
         q[~is_bonus] = case.drafts
     params = {name: value[of_row] for name, value in case.params.items()}
     p = _table(Given(case.target, params))
-    of_sound = OfSteps(told, lambda: Rule(p, p, p, q))
+    zone = evidence.Rows.of(case.target, params).zone
+    of_sound = OfSteps(told, lambda: Rule(p, p, p, q), zone)
     sound = of_sound()
     shown = {name: value[place - chosen[0]] for name, value in case.params.items()}
     first_regimes = [("requests without drafts", steps.lens == 0), *((f"requests of {bound} drafts or more", steps.lens >= bound)
@@ -74,9 +76,9 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
     def rules() -> Rules:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
         for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
-            yield name, OfSteps(told, rule)
+            yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule, Family) else OfSteps(told, rule, zone)
         yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), OfSteps(told.with_bonus_of(
-            _in_order(steps, batch, np.cumsum(case.lens + 1) - 1)), lambda: Rule(p, p, p, q))
+            _in_order(steps, batch, np.cumsum(case.lens + 1) - 1)), lambda: Rule(p, p, p, q), zone)
         if len(chosen) == run.case.batch and not fixed:
             begins = np.arange(len(sound)) < batch  # only its last call was of another case
             for words, earlier, is_stale in (("the first call", run.earlier[:1], begins | True), ("an earlier call", run.earlier[1:], begins | True),
@@ -84,20 +86,21 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
                 for drafts in earlier:
                     other = np.zeros(q.shape)
                     other[~is_bonus] = drafts
-                    yield f"q is that of {words}", lambda other=other, is_stale=is_stale: np.where(is_stale, told(Rule(p, p, p, other)), sound)
+                    yield f"q is that of {words}", Partly(is_stale, OfSteps(told, lambda other=other: Rule(p, p, p, other), zone), of_sound)
         if (case.params["temperature"] == 0.0).any():
-            yield "all drafts that match are counted, also behind one that does not", lambda: _counted(steps, told, p)
+            yield "all drafts that match are counted, also behind one that does not", _counted(steps, told, p)
 
     def lost() -> str:
         seeds = np.concatenate([run.seeds_of(call) for call in range(len(steps.out) // batch)])
         return lost_of_seeds(seeds, p, steps.row[:, 0], steps.out[:, 0])
 
     tiny = tiny_of(case.vocab_size)
-    return Account(sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
+    return Account(of_sound, sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
+                   Draws(shown, place, run.case.batch),
                    [*always_of(case.params), *(["calls of one request"] if run.case.batch == 1 else []), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
                    lambda: max(repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
                                shared_of(*_coins(steps, told, p, q), batch)),
-                   lambda: lost() if batch == run.case.batch else "", of_sound.misfit)
+                   lambda: lost() if batch == run.case.batch else "")
 
 
 def _coins(steps: Steps, told: Told, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,13 +120,13 @@ def _in_order(steps: Steps, batch: int, bonus: np.ndarray) -> np.ndarray:
     return bonus[(at - at % batch + request) % len(bonus)].ravel()
 
 
-def _counted(steps: Steps, told: Told, p: np.ndarray) -> np.ndarray:
-    """Log probabilities of greedy steps that emit as many drafts as match their rows' likeliest tokens."""
+def _counted(steps: Steps, told: Told, p: np.ndarray) -> Due:
+    """Greedy steps that emit as many drafts as match their rows' likeliest tokens."""
     everything, best = np.arange(len(steps.out)), p.argmax(axis=1)
     matches = (told.is_draft & (best[steps.row] == told.x)).sum(axis=1)
     due = np.where(told.place < matches[:, None], told.x, -1)
     due[everything, matches] = best[steps.row[everything, matches]]
-    return np.where((due == steps.out).all(axis=1), 0.0, np.log(1e-3 / told.size))
+    return Due((due == steps.out).all(axis=1), float(np.log(1e-3 / told.size)))
 
 
 def _unrolled(case: StepsCase, steps: Steps) -> tuple[StepsCase, Steps]:
@@ -154,18 +157,20 @@ def _of_strings(run: VerifyRun) -> Account | None:
     q = np.concatenate([case.at_depth(case.drafter, d) for d in range(len(case.target))]).astype(np.float64)
     params = {name: np.repeat(value, len(tables)) for name, value in case.params.items()}
     p = _table(Given(tables, params))
+    zone = evidence.Rows.of(tables, params).zone
 
     def rules() -> Rules:
         given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
         if len(out) * case.vocab_size <= ELEMENTS:
-            yield "q is that of the last call", OfSteps(told, lambda: Rule(p, p, p, q, q_of_last_call=True))
+            yield "q is that of the last call", OfSteps(told, lambda: Rule(p, p, p, q, q_of_last_call=True), zone)
         for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64), 1)):
-            yield name, OfSteps(told, rule)
+            yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule, Family) else OfSteps(told, rule, zone)
 
-    of_sound = OfSteps(told, lambda: Rule(p, p, p, q))
+    of_sound = OfSteps(told, lambda: Rule(p, p, p, q), zone)
     sound = of_sound()
-    return Account(sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))], tables.size, always_of(case.params),
-                   misfit=of_sound.misfit)
+    return Account(of_sound, sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))], tables.size,
+                   Draws({name: np.repeat(value, len(sound)) for name, value in case.params.items()}, np.arange(len(sound)) % case.batch, case.batch),
+                   always_of(case.params))
 
 
 def _table(given: Given) -> np.ndarray:
@@ -198,17 +203,17 @@ ALL_PLACES = ("accept", "recover", "bonus")
 PARTS = {"": ALL_PLACES, "bonus tokens": ("bonus",), "drafts and recovered tokens": ("accept", "recover"), "recovered tokens": ("recover",),
          "drafts": ("accept",)}
 #: A rule is made when it is tried.
-Rulings = Iterator[tuple[str, Callable[[], Rule]]]
+Rulings = Iterator[tuple[str, "Callable[[], Rule] | Family"]]
+
+
+def family(name: str, make: Callable[[float], Rule], low: float, high: float, is_whole: bool = False) -> tuple[str, Family]:
+    return name, Family(lambda number: lambda: make(number), low, high, is_whole)
 
 
 def _wrong_rules(given: _Rows) -> Rulings:
     """Rules that read each row where it should be read."""
     rule, p, q, size = given.rule, given.p, given.q, given.p.shape[1]
     bare = given.off("top_k", "top_p", "min_p")
-
-    @functools.cache
-    def unfiltered() -> np.ndarray:
-        return given.with_params(**bare)
 
     def residual(name: str, left: Callable[..., np.ndarray], **more: Any) -> tuple[str, Callable[[], Rule]]:
         return name, lambda: rule(residual=left, **more)
@@ -217,18 +222,11 @@ def _wrong_rules(given: _Rows) -> Rulings:
         return name, lambda: rule(ratio=of, **more)
 
     yield residual("recovered tokens are drawn from the target's row, not from the residual", lambda rows, _q, _x: rows)
-    for words, place in (("the next row", lambda i, _: i + 1), ("the row before", lambda i, _: i - 1), ("the first row", lambda i, _: i * 0),
-                         ("the last draft's row", lambda _, lens: lens - 1)):
-        yield f"residuals are of p of {words}", lambda place=place: rule(p_place=place)
-        yield f"residuals are of {words}", lambda place=place: rule(p_place=place, q_place=place)
-        yield f"residuals are of q of {words}", lambda place=place: rule(q_place=place)
-        yield residual(f"recovered tokens are drawn from p of {words}", lambda rows, _q, _x: rows, p_place=place)
     yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
     yield residual(Rare("of the residual only the rejected draft is taken out"), _without_draft, of_draft=True)
     yield residual("residuals are of q - p, not of p - q", lambda rows, drafts, _x: np.maximum(drafts - rows, 0.0))
     yield residual(Rare("q is subtracted from p by rank, not by token"), _by_rank)
-    for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
-        yield residual(f"residuals are {least:g} at least", lambda rows, drafts, _x, least=least: np.maximum(rows - drafts, least))
+    yield family("residuals are {} at least", lambda least: rule(residual=lambda rows, drafts, _x: np.maximum(rows - drafts, least)), 1e-7, 0.1)
     yield residual("recovered tokens are drawn from the draft's row", lambda _rows, drafts, _x: drafts)
     yield residual(Rare("recovered tokens are drawn with the coin that rejected"), _with_the_coin, of_draft=True)
     yield residual("recovered tokens are the likeliest of the residual", lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
@@ -236,18 +234,16 @@ def _wrong_rules(given: _Rows) -> Rulings:
     for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest), ("last id, not the last possible", _last_id)):
         yield residual(f"the residual is not divided by its sum: the rest falls to its {words} token",
                        lambda rows, drafts, _x, rest=rest: _with_rest(np.maximum(rows - drafts, 0.0), rest))
-    for bound in (0.01, 0.05, 0.1):
-        yield residual(f"a residual whose sum is below {bound:g} is taken for empty",
-                       lambda rows, drafts, _x, bound=bound: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows))
+    yield family("a residual whose sum is below {} is taken for empty", lambda bound: rule(
+        residual=lambda rows, drafts, _x: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows)), 1e-3, 0.5)
     for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < size]:
         begin = np.arange(size) < bound
         yield residual(f"residuals end at {bound:,} tokens", lambda rows, drafts, _x, begin=begin: np.where(
             begin, np.maximum(rows - drafts, 0.0), 0.0))
         yield residual(f"residuals end at {bound:,} tokens, as rows do where they are empty", lambda rows, drafts, _x, begin=begin: _unless_below(
             np.where(begin, np.maximum(rows - drafts, 0.0), 0.0), 1e-12, np.where(begin, rows, 0.0)))
-    for share in (0.5, 0.8, 0.9, 0.95):
-        yield residual(f"recovered tokens are the likeliest {share:g} of the residual",
-                       lambda rows, drafts, _x, share=share: _top(np.maximum(rows - drafts, 0.0), share))
+    yield family("recovered tokens are the likeliest {} of the residual", lambda share: rule(
+        residual=lambda rows, drafts, _x: _top(np.maximum(rows - drafts, 0.0), share)), 0.1, 0.99)
     for name, draws in wrong_draws(size):
         def recovered(rows: np.ndarray, drafts: np.ndarray, _x: np.ndarray, draws: Callable[..., np.ndarray] = draws) -> np.ndarray:
             return draws(divided(np.maximum(rows - drafts, 0.0)))
@@ -255,42 +251,29 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield name, lambda draws=draws, recovered=recovered: rule(bonus=draws(p), residual=recovered)
         yield InPart(f"of recovered tokens: {name}"), lambda recovered=recovered: rule(residual=recovered)
         yield InPart(f"of bonus tokens: {name}"), lambda draws=draws: rule(bonus=draws(p))
-    yield "residuals are of the unfiltered row", lambda: rule(recover=unfiltered())
-    yield "the bonus token is of the unfiltered row", lambda: rule(bonus=unfiltered())
     if (given.params["temperature"] != 1.0).any():
-        warm = np.where(given.params["temperature"] > 0.0, 1.0, 0.0)
-        yield Rare("the bonus token is drawn at temperature 1"), lambda: rule(bonus=given.with_params(temperature=warm))
-        yield "residuals are of the row at temperature 1", lambda: rule(recover=given.with_params(temperature=warm))
-        yield "drafts are judged by the row at temperature 1", lambda: rule(accept=given.with_params(temperature=warm))
         yield "q is tempered as the target is", lambda: rule(q=_tempered(q, given.params["temperature"]))
     if (given.params["temperature"] == 0.0).any():
-        for delta in (0.1, 0.5, 1.0):
-            close = (given.params["temperature"] == 0.0)[:, None] & (given.target >= given.target.max(axis=1, keepdims=True) - delta)
-            yield f"greedy drafts within {delta:g} of the largest logit are accepted", lambda close=close: rule(
-                accept=np.where(close, 1.0, p), ratio=lambda rows, drafts: np.minimum(1.0, rows / np.maximum(drafts * (rows < 1.0), 1e-30)))
+        below = np.where((given.params["temperature"] == 0.0)[:, None], given.target.max(axis=1, keepdims=True) - given.target, np.inf)
+        yield family("greedy drafts within {} of the largest logit are accepted", lambda delta: rule(
+            accept=np.where(below <= delta, 1.0, p), ratio=lambda rows, drafts: np.minimum(1.0, rows / np.maximum(drafts * (rows < 1.0), 1e-30))), 0.01, 10.0)
         drawn = np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])
-        yield "bonus tokens of greedy requests are drawn", lambda: rule(bonus=given.with_params(temperature=drawn))
         cold = (given.params["temperature"] == 0.0)[:, None]
         yield "recovered tokens of greedy requests are the likeliest of the residual at temperature 1", lambda cold=cold, drawn=drawn: rule(
             recover=np.where(cold, given.with_params(temperature=drawn, **bare), p),
             residual=lambda rows, drafts, _x: np.where(cold, _likeliest(np.maximum(rows - drafts, 0.0)), np.maximum(rows - drafts, 0.0)))
-        yield "recovered tokens of greedy requests are drawn", lambda: rule(recover=given.with_params(temperature=drawn))
-        yield "drafts of greedy requests are judged by chance", lambda: rule(
-            accept=given.with_params(temperature=drawn))
     if bare and any((given.params[name] != value).any() for name, value in bare.items()):
         whole = functools.cache(lambda: undivided(given.target, given.params).astype(np.float64))
         yield "the target is not divided by what its filters keep", lambda: rule(accept=whole(), recover=whole())
     yield "the bonus token is the likeliest one", lambda: rule(bonus=_likeliest(p))
-    yield "drafts are judged by the unfiltered row", lambda: rule(accept=unfiltered())
     yield ratio("q is taken for 1", lambda rows, _: rows, residual=_without_draft, of_draft=True)
     yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
                                                                          residual=lambda rows, _q, _x: rows)
     for which in ("p", "q"):
         yield Rare(f"{which} of a draft is that of the next draft's token"), lambda which=which: rule(next_token=which)
-    for most in (8, 16, 32, 64, 100, 128):
-        if most < size:
-            yield Rare(f"of q its {most} largest are known, the others are 0"), lambda most=most: rule(
-                q=np.where(q >= -np.partition(-q, most - 1, axis=1)[:, most - 1:most], q, 0.0))
+    if size > 3:
+        yield family(Rare("of q its {} largest are known, the others are 0"), lambda most: rule(
+            q=np.where(q >= -np.partition(-q, int(most) - 1, axis=1)[:, int(most) - 1:int(most)], q, 0.0)), 2, size - 1, True)
     yield "p adds up over the places of a request", lambda: rule(adds_up=True)
     yield "drafts are accepted with the product of p / q up to their place", lambda: rule(multiplies=True)
     yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
@@ -314,9 +297,8 @@ def _wrong_rules(given: _Rows) -> Rulings:
                    lambda period=period: rule(period=period))
     yield "the last draft of a request is accepted", lambda: rule(sure_at_end=True)
     yield ratio("every draft is accepted", lambda rows, _: np.ones_like(rows))
-    for bound in (0.01, 0.05, 0.1):
-        yield ratio(f"a draft is accepted with {bound:g} at least",
-                    lambda rows, drafts, bound=bound: np.clip(rows / np.maximum(drafts, 1e-30), bound, 1.0))
+    yield family("a draft is accepted with {} at least", lambda bound: rule(
+        ratio=lambda rows, drafts: np.clip(rows / np.maximum(drafts, 1e-30), bound, 1.0)), 1e-3, 0.9)
     yield "the bonus token is drawn with the coin of the last draft", lambda: rule(bonus_has_coin=True)
     for bound in (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32):
         if bound < given.drafts_max:
@@ -325,104 +307,100 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield ratio(Rare(f"coins have {bits} bits"), lambda rows, drafts, bits=bits: np.ceil(np.minimum(
             1.0, rows / np.maximum(drafts, 1e-30)) * 2.0 ** bits) * 2.0 ** -bits)
     yield ratio("drafts are accepted where p / q is above 1 / 2", lambda rows, drafts: (rows > 0.5 * drafts).astype(float))
-    for more in (1e-3, 1e-2):
-        yield ratio(f"drafts of small probability are accepted too seldom, as with p / (q + {more:g})",
-                    lambda rows, drafts, more=more: np.minimum(1.0, rows / (drafts + more)))
-    for more in (1e-4, 1e-3, 1e-2):
-        yield ratio(f"drafts of small probability are accepted too often, as with p + {more:g}",
-                    lambda rows, drafts, more=more: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30)))
-    for bound in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8):
-        yield (f"drafts of q below {bound:g} are dropped, and their place is drawn from p", lambda bound=bound: rule(
-            ratio=lambda rows, drafts: np.where(drafts < bound, 0.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))), of_draft=True,
-            residual=lambda rows, drafts, x: np.where(np.take_along_axis(drafts, x[:, None], axis=1) < bound, rows, np.maximum(rows - drafts, 0.0))))
-    for bound in (1e-4, 1e-3, 1e-2):
-        yield ratio(f"drafts of q below {bound:g} are accepted", lambda rows, drafts, bound=bound: np.where(
-            drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
-    for bound in (0.5, 0.8, 0.9, 0.95):
-        yield ratio(f"drafts of p of {bound:g} or more are accepted", lambda rows, drafts, bound=bound: np.where(
-            rows >= bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))))
-    for factor in (0.5, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 2.0):
-        words = "too often" if factor > 1.0 else "too seldom"
-        yield ratio(f"drafts are accepted {words}, as with {factor:g} p / q",
-                    lambda rows, drafts, factor=factor: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30)))
+    yield family("drafts of small probability are accepted too seldom, as with p / (q + {})",
+                 lambda more: rule(ratio=lambda rows, drafts: np.minimum(1.0, rows / (drafts + more))), 1e-5, 0.1)
+    yield family("drafts of small probability are accepted too often, as with p + {}",
+                 lambda more: rule(ratio=lambda rows, drafts: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30))), 1e-6, 0.1)
+    yield family("drafts of q below {} are dropped, and their place is drawn from p", lambda bound: rule(
+        ratio=lambda rows, drafts: np.where(drafts < bound, 0.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))), of_draft=True,
+        residual=lambda rows, drafts, x: np.where(np.take_along_axis(drafts, x[:, None], axis=1) < bound, rows, np.maximum(rows - drafts, 0.0))), 0.01, 0.9)
+    yield family("drafts of q below {} are accepted", lambda bound: rule(ratio=lambda rows, drafts: np.where(
+        drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30)))), 1e-5, 0.5)
+    yield family("drafts of p of {} or more are accepted", lambda bound: rule(ratio=lambda rows, drafts: np.where(
+        rows >= bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30)))), 0.1, 0.99)
+    yield family("drafts are accepted as with {} p / q", lambda factor: rule(
+        ratio=lambda rows, drafts: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30))), 0.125, 8.0)
     yield ratio("drafts are judged as if q were 1", lambda rows, _: rows)
     yield ratio("p / q is inverted", lambda rows, drafts: np.minimum(1.0, drafts / np.maximum(rows, 1e-30)))
-    for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
-        yield ratio(f"p and q are {bound:g} at least where drafts are judged", lambda rows, drafts, bound=bound: np.minimum(
-            1.0, np.maximum(rows, bound) / np.maximum(drafts, bound)))
+    yield family("p and q are {} at least where drafts are judged", lambda bound: rule(ratio=lambda rows, drafts: np.minimum(
+        1.0, np.maximum(rows, bound) / np.maximum(drafts, bound))), 1e-8, 0.01)
+
+
+#: Where a row is read, and what is said of it where another is read there.
+SITES = {"rows are of {}": ALL_PLACES, "drafts are judged by {}": ("accept",), "residuals are of p of {}": ("recover",), "the bonus token is of {}": ("bonus",),
+         "q is of {}": ("q", "q_residual"), "residuals are of q of {}": ("q_residual",), "residuals are of {}": ("recover", "q_residual")}
 
 
 def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
-    """Rules that read a row where another should be read."""
-    rule, p, q = given.rule, given.p, given.q
-    at = np.arange(len(p))
-    first_of = np.cumsum(case.lens + 1) - (case.lens + 1)
-    first = first_of[of_row]
-    before, after = np.maximum(at - 1, first), np.where(given.is_bonus, at, at + 1)  # of rows
-    yield "the bonus token is of the row before", lambda: rule(bonus=p[before])
-    yield "the bonus token is of the first row", lambda: rule(bonus=p[first])
-    bonus = np.flatnonzero(given.is_bonus)
+    """Every row that might be read instead, at every site."""
+    p, q = given.p, given.q
+    of_q = np.arange(len(p)) - given.is_bonus  # a bonus row has no q: the last draft's
+    seen: set[tuple[str, bytes]] = set()
+    for words, moved in _moves(case, of_row, given.is_bonus):
+        for site, names in SITES.items():
+            read = (site, moved[given.is_bonus if names == ("bonus",) else slice(None)].tobytes())
+            if read in seen or (words.startswith("the row of") and "bonus" not in names):
+                continue
+            seen.add(read)
+            yield InPart(site.format(words)) if "q" in names else site.format(words), lambda moved=moved, names=names: given.rule(
+                **{name: np.where(given.is_bonus[:, None], 0.0, q[of_q[moved]]) if name.startswith("q") else p[moved] for name in names})
+    first = (np.cumsum(case.lens + 1) - (case.lens + 1))[of_row]
     bare = given.off("top_k", "top_p", "min_p")
-
-    def first_filtered() -> np.ndarray:
-        return np.where((at == first)[:, None], p, given.with_params(**bare))
-
+    yield "filters are applied to the first row of a request alone", lambda: given.rule(**dict.fromkeys(
+        ALL_PLACES, np.where((np.arange(len(p)) == first)[:, None], p, given.with_params(**bare))))
     both = np.where(np.isneginf(given.target[first]), -np.inf, given.target).astype(np.float32)
     both = np.where(np.isneginf(both).all(axis=1, keepdims=True), given.target, both)
     if (both < given.target).any():
-        yield "tokens that the first row of a request masks are masked in all its rows", lambda: rule(**dict.fromkeys(ALL_PLACES, _table(
+        yield "tokens that the first row of a request masks are masked in all its rows", lambda: given.rule(**dict.fromkeys(ALL_PLACES, _table(
             Given(both, given.params))))
-    yield "filters are applied to the first row of a request alone", lambda: rule(
-        accept=first_filtered(), recover=first_filtered(), bonus=first_filtered())
-    longest = int(case.lens.max(initial=0))
-    if (case.lens != longest).any():
-        yield "the bonus token is of the row of the longest request", lambda: rule(bonus=p[np.minimum(first + longest, len(p) - 1)])
-    if case.batch > 1:
-        without = np.maximum(at - of_row, 0)
-        yield "rows are read as if there were no bonus rows", lambda: rule(accept=p[without], recover=p[without], bonus=p[without])
-        if not given.is_bonus.all():
-            beyond = np.where(given.is_bonus[:, None], 0.0, q[~given.is_bonus][np.minimum(at, int((~given.is_bonus).sum()) - 1)])
-            yield "q is read at the rows of the target, bonus rows among them", lambda: rule(q=beyond)
-        for width in (128, 256, 512, 1024):
-            if width < case.batch:
-                other = of_row % width
-                moved = first_of[other] + np.minimum(at - first, case.lens[other])
-                yield f"rows are those of request i modulo {width}", lambda moved=moved: rule(accept=p[moved], recover=p[moved], bonus=p[moved])
-        yield "the bonus token is of the next request", lambda: rule(bonus=p[np.roll(bonus, -1)][of_row])
-        yield "the bonus token is of the request before", lambda: rule(bonus=p[np.roll(bonus, 1)][of_row])
-        for words, whose in (("before", -1), ("after", 1)):
-            other = np.clip(of_row + whose, 0, case.batch - 1)
-            moved = first_of[other] + np.minimum(at - first, case.lens[other])
-            yield f"rows are those of the request {words}", lambda moved=moved: rule(accept=p[moved], recover=p[moved], bonus=p[moved])
-        for words, shift in (("late", 1), ("early", -1)):
-            moved = np.clip(at + shift, 0, len(at) - 1)
-            yield f"rows are read one too {words}", lambda moved=moved: rule(accept=p[moved], recover=p[moved], bonus=p[moved])
-    if (case.lens == 0).any():  # a request without drafts is taken to have no row, or one more
-        empty = np.cumsum(case.lens == 0) - (case.lens == 0)
-        for words, by in (("late", empty), ("early", -empty), ("late, once", empty > 0), ("early, once", -(empty > 0).astype(int))):
-            moved = np.clip(at + by[of_row], 0, len(at) - 1)
-            yield f"rows behind a request without drafts are read one too {words}", lambda moved=moved: rule(
-                accept=p[moved], recover=p[moved], bonus=p[moved])
-    if (case.lens == 0).any() and not given.is_bonus.all():
-        rows_of_q = np.arange(int((~given.is_bonus).sum()))
-        empty_before = np.repeat(np.cumsum(case.lens == 0) - (case.lens == 0), case.lens)
-        late = np.zeros_like(q)
-        late[~given.is_bonus] = q[~given.is_bonus][np.minimum(rows_of_q + empty_before, len(rows_of_q) - 1)]
-        yield "q behind a request without drafts is read one row too late", lambda: rule(q=late)
-    yield "drafts are judged by the row before", lambda: rule(accept=p[before])
-    yield "drafts are judged by the next row", lambda: rule(accept=p[after])
-    for words, shift in (("next", -1), ("last", 1)):
-        moved_q = q.copy()
-        moved_q[~given.is_bonus] = np.roll(q[~given.is_bonus], shift, axis=0)
-        yield f"q is that of the {words} draft", lambda moved_q=moved_q: rule(q=moved_q)
+    if not given.is_bonus.all():
+        of_draft, count = np.flatnonzero(~given.is_bonus), int((~given.is_bonus).sum())
+        empty = np.repeat(np.cumsum(case.lens == 0) - (case.lens == 0), case.lens)
+        for words, read in (("read at the rows of the target, bonus rows among them", of_draft), ("that of the next draft", np.arange(count) + 1),
+                            ("that of the last draft", np.arange(count) - 1), ("read one row too late behind a request without drafts", np.arange(count) + empty)):
+            if (read != np.arange(count)).any():
+                moved_q = np.zeros_like(q)
+                moved_q[of_draft] = q[of_draft[np.clip(read, 0, count - 1)]]
+                yield f"q is {words}", lambda moved_q=moved_q: given.rule(q=moved_q, q_residual=moved_q)
     for bound in (32, 64, 128, 256, 512, 1024):
         if bound < case.lens.sum():
-            yield Rare(f"drafts from the {bound:,}th of a call on are rejected"), lambda bound=bound: rule(never_from=bound)
+            yield Rare(f"drafts from the {bound:,}th of a call on are rejected"), lambda bound=bound: given.rule(never_from=bound)
+
+
+def _moves(case: StepsCase, of_row: np.ndarray, is_bonus: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Of each of the rows [N] another one, in words."""
+    at, longest = np.arange(len(of_row)), int(case.lens.max(initial=0))
+    first_of = np.cumsum(case.lens + 1) - (case.lens + 1)
+    first, lens, end = first_of[of_row], case.lens[of_row], len(of_row) - 1
+
+    def in_request(other: np.ndarray) -> np.ndarray:
+        return first_of[other] + np.minimum(at - first, case.lens[other])
+
+    yield "the row before", np.maximum(at - 1, first)
+    yield "the next row", np.where(is_bonus, at, at + 1)
+    yield "the first row", first
+    yield "the last draft's row", first + np.maximum(lens - 1, 0)
+    if (case.lens != longest).any():
+        yield "the row of the longest request", np.minimum(first + longest, end)
+    if case.batch > 1:
+        yield "the place without the bonus rows before", np.maximum(at - of_row, 0)
+        yield "the request before", in_request(np.maximum(of_row - 1, 0))
+        yield "the next request", in_request(np.minimum(of_row + 1, case.batch - 1))
+        yield "the next request's bonus", (first_of + case.lens)[(of_row + 1) % case.batch]
+        yield "the bonus of the request before", (first_of + case.lens)[of_row - 1]
+        yield "the row one too late", np.minimum(at + 1, end)
+        yield "the row one too early", np.maximum(at - 1, 0)
+        for width in (128, 256, 512, 1024):
+            if width < case.batch:
+                yield f"request i modulo {width}", in_request(of_row % width)
+    if (case.lens == 0).any():  # a request without drafts is taken to have no row, or one more
+        empty = (np.cumsum(case.lens == 0) - (case.lens == 0))[of_row]
+        for words, by in (("late", empty), ("early", -empty), ("late, once", empty > 0), ("early, once", -(empty > 0).astype(int)),
+                          ("late, its own", (lens == 0).astype(int)), ("early, its own", -(lens == 0).astype(int))):
+            yield f"the row one too {words.partition(',')[0]} behind a request without drafts{words[len(words.partition(',')[0]):]}", np.clip(at + by, 0, end)
     for bound in (7, 8, 15, 16, 31, 32):
-        if bound < given.drafts_max:
-            capped = np.minimum(at, first + bound)
-            yield f"rows beyond place {bound} are that of place {bound}", lambda capped=capped: rule(
-                accept=p[capped], recover=p[capped], bonus=p[capped])
+        if bound < longest:
+            yield f"place {bound} beyond it", np.minimum(at, first + bound)
 
 
 def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, batch: int) -> Rulings:
@@ -444,6 +422,9 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
     table = functools.lru_cache(maxsize=1)(_table)  # of the rule that is tried
     for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every),
                                        extreme_rows(given.target, given.params, every)):
+        if isinstance(wrong, Family):
+            yield name, wrong.with_rule(lambda one: lambda: given.rule(**dict.fromkeys(ALL_PLACES, _table(one))))
+            continue
         for part, places in PARTS.items() if not isinstance(name, Rare) else [("", ALL_PLACES)]:
             yield InPart(f"of {part}: {name}") if part else name, lambda wrong=wrong, places=places: given.rule(
                 **dict.fromkeys(places, table(wrong)))

@@ -9,7 +9,8 @@ from typing import Callable
 import numpy as np
 
 from .._core import Error
-from .accounts import ELEMENTS, log_of, shortfall
+from . import evidence
+from .accounts import ELEMENTS, STRAY, Draws, log_of
 from .verify_sweep import Steps
 
 
@@ -24,8 +25,7 @@ class Rule:
     ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, q: np.minimum(1.0, p / np.maximum(q, 1e-30))
     residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda p, q, _x: np.maximum(p - q, 0.0)
     of_draft: bool = False  # `residual` looks at the draft x
-    p_place: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # of a recovered token, by its own place and the request's drafts
-    q_place: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    q_residual: np.ndarray | None = None  # where it is not q
     bonus_has_coin: bool = False  # of the last draft
     sure_at_end: bool = False  # the last draft
     sure_from: int = 1 << 30
@@ -44,12 +44,51 @@ class OfSteps:
 
     told: Told
     rule: Callable[[], Rule]
+    zone: np.ndarray  # [N, V], of the target's rows
 
     def __call__(self) -> np.ndarray:
         return self.told(self.rule())
 
-    def misfit(self, here: np.ndarray) -> float:
-        return self.told.misfit(self.rule(), here)
+    def excused(self) -> bool:
+        return False
+
+    def refuted(self, here: np.ndarray, draws: Draws) -> float:
+        return self.told.refuted(self.rule(), here, draws, self.zone)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Partly:
+    """A rule in the steps `where` [n], the sound one in the others."""
+
+    where: np.ndarray
+    rule: OfSteps
+    sound: OfSteps
+
+    def __call__(self) -> np.ndarray:
+        return np.where(self.where, self.rule(), self.sound())
+
+    def excused(self) -> bool:
+        return False
+
+    def refuted(self, here: np.ndarray, draws: Draws) -> float:
+        return max(self.rule.refuted(here & self.where, draws), self.sound.refuted(here & ~self.where, draws))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Due:
+    """A rule that says all of a step: came [n], did it come so?"""
+
+    came: np.ndarray
+    least: float
+
+    def __call__(self) -> np.ndarray:
+        return np.where(self.came, 0.0, self.least)
+
+    def excused(self) -> bool:
+        return False
+
+    def refuted(self, here: np.ndarray, draws: Draws) -> float:
+        return float("inf") if (here & ~self.came).any() else 0.0
 
 
 class Told:
@@ -73,10 +112,10 @@ class Told:
         self.of_call = (before - before[everything // batch * batch])[:, None] + self.place  # index of a draft among its call's
 
     def __call__(self, rule: Rule) -> np.ndarray:
-        chance = self._chance(rule)
+        chance = self.chance(rule)
         log_p = (np.where(self.stood, log_of(chance, self.size), 0.0) +
                  np.where(self.fell, log_of(1.0 - chance, self.size), 0.0)).sum(axis=1)
-        left, empty, of = self._residuals(rule)
+        left, empty, of = self.residuals(rule)
         total = left.sum(axis=1)[of]
         recovered = np.where(total > 1e-12, left[of, self.token] / np.maximum(total, 1e-30), empty[of, self.token])
         bonus = rule.bonus[self.row, self.token]
@@ -90,24 +129,45 @@ class Told:
         drawn = np.where(self.is_bonus, bonus, recovered)
         return log_p + log_of(drawn, self.size)
 
-    def misfit(self, rule: Rule, here: np.ndarray) -> float:
-        """Standard deviations by which the log likelihood of the steps `here` [n] is below what the rule expects, given the drafts."""
-        if rule.bonus_has_coin:
-            return 0.0
-        chance = self._chance(rule)
-        stands, falls = log_of(chance, self.size), log_of(1.0 - chance, self.size)
-        judged = (self.stood | self.fell) & here[:, None]
-        short = np.where(judged, chance * stands + (1.0 - chance) * falls - np.where(self.stood, stands, falls), 0.0).sum()
-        variance = np.where(judged, chance * (1.0 - chance) * (stands - falls) ** 2, 0.0).sum()
-        left, empty, of = self._residuals(rule)
+    def refuted(self, rule: Rule, here: np.ndarray, draws: Draws, zone: np.ndarray) -> float:
+        """Nats against the rule (accounts.Judged), by the drafts that are judged, then by the tokens drawn. zone: [N, V] of the target's rows."""
+        rng = np.random.default_rng(len(here))
+        chance = np.clip(self.chance(rule), 0.0, 1.0)
+        judged = (self.stood | self.fell) & here[:, None] & ~zone[self.steps.row, self.x]
+        cannot = judged & ((self.stood & (chance < 1e-9)) | (self.fell & (chance > 1.0 - 1e-7)))
+        bonus, recovered = here & self.is_bonus, here & ~self.is_bonus
+        bets, wrong = [], np.count_nonzero(cannot.any(axis=1))
+        v = rng.random(chance.shape)
+        coins = np.where(self.stood, v * chance, chance + v * (1.0 - chance))
+        step, place = np.nonzero(judged & ~cannot)
+        groups = [("", np.ones(len(step), bool)), *((f"place {i}", place == i) for i in range(min(8, chance.shape[1]))),
+                  *((f"{length} drafts", self.steps.lens[step] == length) for length in np.unique(self.steps.lens)[:8]),
+                  *evidence.classes(*draws.at(step))]
+        bets += [evidence.uniform_log_e(coins[step[of], place[of]]) for _, of in groups if of.sum() >= 8]
+        left, empty, of = self.residuals(rule)
+        left = np.maximum(np.nan_to_num(left), 0.0)
         total = left.sum(axis=1, keepdims=True)
-        recovered = np.where(total > 1e-12, left / np.maximum(total, 1e-30), empty)
-        for table, row, drawn in ((recovered, of, here & ~self.is_bonus), (rule.bonus, self.row, here & self.is_bonus)):
-            below, spread = shortfall(table, row[drawn], self.token[drawn])
-            short, variance = short + below, variance + spread
-        return float(short / np.sqrt(max(variance, 1.0)))
+        left = np.where(total > 1e-12, left / np.maximum(total, 1e-30), empty)
+        if rule.bonus_has_coin:
+            bonus = np.zeros_like(bonus)
+        for table, row, drawn in ((left, of, recovered), (rule.bonus, self.row, bonus)):
+            p = table[row, self.token]
+            excused = zone[self.row, self.token]
+            wrong += np.count_nonzero(drawn & (p <= 0.0) & ~excused)
+            open_ = np.flatnonzero(drawn & (p > 0.0) & ~excused)
+            if open_.size < 8:
+                continue
+            rows = evidence.Rows(table, np.zeros((0, 0), bool), table)
+            found = evidence.ranks(rows, row[open_], self.token[open_], rng)
+            params, at, batch = draws.at(open_)
+            for u in (found.by_rank, found.by_id):
+                bets += [evidence.uniform_log_e(u), *(evidence.uniform_log_e(u[self.last[open_] == i]) for i in range(min(4, chance.shape[1])))]
+            bets += [evidence.uniform_log_e(found.by_rank[of_class]) for _, of_class in evidence.classes(params, at, batch) if of_class.sum() >= 8]
+        if wrong > STRAY * np.count_nonzero(here):
+            return float("inf")
+        return max(bets) - float(np.log(len(bets))) if bets else 0.0
 
-    def _chance(self, rule: Rule) -> np.ndarray:
+    def chance(self, rule: Rule) -> np.ndarray:
         """[n, K + 1]: of each draft that is judged, that it stands."""
         x = self.x & ((1 << rule.bits_of_ids) - 1)
         later = np.where(np.roll(self.is_draft, -1, axis=1), np.roll(x, -1, axis=1), x)
@@ -135,18 +195,15 @@ class Told:
         other.row = np.where(self.is_bonus, row, self.row)
         return other
 
-    def _residuals(self, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def residuals(self, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights [R, V] of recovered tokens; what they are drawn from where those are all 0, [R, V]; which of them each step has, [n]."""
-        if not (rule.of_draft or rule.q_of_last_call or rule.p_place is not None or rule.q_place is not None):
-            return rule.residual(rule.recover, rule.q, self.x), rule.recover, self.row
+        q = rule.q if rule.q_residual is None else rule.q_residual
+        if not (rule.of_draft or rule.q_of_last_call):
+            return rule.residual(rule.recover, q, self.x), rule.recover, self.row
         # Of rows with the draft that fell, each once.
         fallen = np.flatnonzero(~self.is_bonus)
         last = self.last[fallen]
-        lens = self.steps.lens[fallen]
-        p_last, q_last = (last if place is None else np.clip(place(last, lens), 0, lens) for place in (rule.p_place, rule.q_place))
-        if rule.q_place is not None:
-            q_last = np.minimum(q_last, lens - 1)
-        keys, of = np.unique(np.stack([self.steps.row[fallen, p_last], self._q_row(rule)[fallen, q_last], self.x[fallen, last]]), axis=1,
+        keys, of = np.unique(np.stack([self.steps.row[fallen, last], self._q_row(rule)[fallen, last], self.x[fallen, last]]), axis=1,
                              return_inverse=True)
         if keys.shape[1] * self.size > 4 * ELEMENTS:
             raise Error("too many drafts")
@@ -154,4 +211,4 @@ class Told:
             return rule.recover, rule.recover, self.row
         step = np.zeros(len(self.row), np.int64)
         step[fallen] = of.ravel()
-        return rule.residual(rule.recover[keys[0]], rule.q[keys[1]], keys[2]), rule.recover[keys[0]], step
+        return rule.residual(rule.recover[keys[0]], q[keys[1]], keys[2]), rule.recover[keys[0]], step

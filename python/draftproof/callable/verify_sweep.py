@@ -39,6 +39,7 @@ class StepsCase:
     fixed: np.ndarray | None = None
     n_max: int | None = None
     taken: np.ndarray | None = None
+    most: int | None = None  # drafts of a request, where the case has more
 
     @property
     def vocab_size(self) -> int:
@@ -63,6 +64,14 @@ class StepsCase:
                                    lens=self.lens[keep], params={name: value[keep] for name, value in self.params.items()},
                                    fixed=None if self.fixed is None else self.fixed[drafts],
                                    taken=keep if self.taken is None else self.taken[keep])
+
+    def first_drafts(self, most: int) -> StepsCase:
+        """Of each request so many drafts at most; the row behind them is its bonus row."""
+        place = np.arange(len(self.target)) - np.repeat(np.cumsum(self.lens + 1) - (self.lens + 1), self.lens + 1)
+        is_draft = place < np.repeat(self.lens, self.lens + 1)
+        keep = place[is_draft] < most
+        return dataclasses.replace(self, target=self.target[place <= most], drafts=None if self.drafts is None else self.drafts[keep],
+                                   lens=np.minimum(self.lens, most), fixed=None if self.fixed is None else self.fixed[keep], most=most)
 
 
 class StepsRun:
