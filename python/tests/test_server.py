@@ -119,7 +119,7 @@ def test_a_server_without_lists_is_judged_by_its_texts(serve):
     found = draftproof.audit_server(serve("no logprobs").url, tokens=3000, connections=2)
     assert (found.verdict, found.tokens) == ("consistent", 0) and "draws were not judged" in found.sentence
     said = {line.question: line.words for line in found.lines}
-    assert said["seed"].startswith("honoured") and said["top_k"].startswith("honoured: 1 gives the text of temperature 0")
+    assert said["seed"].startswith("honoured") and said["top_k"].startswith("honoured: 1 gives the texts of temperature 0")
     for how, name in (("temperature ignored", "temperature"), ("top_k ignored", "top_k"), ("seed ignored", "seed"),
                       ("stop ignored", "stop"), ("stream without its last piece", "stream"), ("choices alike", "n")):
         found = draftproof.audit_server(serve("no logprobs", how).url, tokens=3000, connections=2)
