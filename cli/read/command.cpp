@@ -57,13 +57,16 @@ SeenFile see_head(const Content& content) {
 }
 
 // Of a folder its config.json, else the file itself.
+std::string config_path(const Content& content) {
+  return content.is_folder ? (fs::path(content.path) / "config.json").string() : content.path;
+}
 std::string config_of(const Content& content) {
-  return content.is_folder ? read_log_text((fs::path(content.path) / "config.json").string()).text : content.text();
+  return content.is_folder ? read_log_text(config_path(content)).text : content.text();
 }
 
 // A head as predict takes it, without its weights.
 SeenFile see_head_config(const Content& content) {
-  const HeadConfigFile head = *read_head_config(config_of(content), content.path, nullptr);
+  const HeadConfigFile head = *read_head_config(config_of(content), config_path(content), nullptr);
   SeenFile seen{"", "drafting head's config.json", {head.method}, {}, {}};
   if (head.target_width > 0.0) seen.is.push_back(number("width %.0f", head.target_width));
   if (head.layers)
@@ -192,7 +195,7 @@ bool is_head_config(const Content& content) {
                               std::ranges::any_of(fs::directory_iterator(content.path), is_weights)
                         : !content.json.is_object())
     return false;
-  return !head_method_in(config_of(content), content.path).empty();
+  return !head_method_in(config_of(content), config_path(content)).empty();
 }
 bool is_schema(const Content& content) {
   if (content.has_key("$schema") || content.has_key("properties")) return true;

@@ -1,6 +1,7 @@
 // draftproof start: a few questions, then the one command.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -19,13 +20,14 @@ namespace {
 
 struct StartQuestion {
   const char* text;
-  const char* example;  // taken where nothing is answered
+  const char* example;   // taken where nothing is answered; empty: the words with it are left out
+  bool is_file = false;  // that must be there
 };
 struct StartPath {
   std::string name;
   const char* have;
   std::vector<StartQuestion> questions;
-  std::vector<std::string> command;  // %1: the first answer
+  std::vector<std::string> command;  // %1: the first answer; an option stands before its value
   const char* next;
 };
 
@@ -36,9 +38,14 @@ const std::vector<StartPath>& start_paths() {
   static const std::vector<StartPath> kPaths{
       {"log",
        "a server's log, its metrics or a benchmark of it",
-       {{"Which file?", "server.log"}, kGpu},
-       {"draftproof", "predict", "%1", "--gpu", "%2"},
-       "docs/should_i.md reads the answer; --write-config vllm|sglang|trtllm|llama.cpp prints the engine's settings"},
+       {{"Which file?", "server.log", true},
+        kGpu,
+        {"Which model, if the file does not say it?", ""},
+        {"Which drafter, if the file does not say it?", ""}},
+       {"draftproof", "predict", "%1", "--gpu", "%2", "--model", "%3", "--drafter", "%4"},
+       "draftproof read FILE shows what it says; of a file that does not name model or drafter they are the third and "
+       "fourth answer. docs/should_i.md reads the answer; --write-config vllm|sglang|trtllm|llama.cpp prints the "
+       "engine's settings"},
       {"server",
        "a server that runs, and its address",
        {{"Which address?", "http://127.0.0.1:8000"}},
@@ -61,7 +68,7 @@ const std::vector<StartPath>& start_paths() {
        "put your kernels into that library, build it, then draftproof regress --library FILE (docs/your_kernel.md)"},
       {"tokens",
        "tokens that a sampler drew, with their logits",
-       {{"Which file?", "samples.safetensors"}},
+       {{"Which file?", "samples.safetensors", true}},
        {"draftproof", "audit", "%1"},
        "docs/audit.md has the files; docs/conclusions.md what may be concluded"},
       {"rule",
@@ -106,13 +113,15 @@ std::string asked(const std::string& question, const std::string& example) {
 
 std::vector<std::string> command_of(const StartPath& path, const std::vector<std::string>& answers) {
   std::vector<std::string> command = path.command;
-  for (std::string& word : command)
-    for (std::size_t i = 0; i < path.questions.size(); ++i) {
-      const std::string place = "%" + std::to_string(i + 1);
-      const std::string& answer = i < answers.size() ? answers[i] : path.questions[i].example;
+  for (std::size_t i = 0; i < path.questions.size(); ++i) {
+    const std::string place = "%" + std::to_string(i + 1);
+    const std::string answer = i < answers.size() ? answers[i] : path.questions[i].example;
+    if (const auto word = std::ranges::find(command, place); answer.empty() && word != command.end())
+      command.erase(word - 1, word + 1);
+    for (std::string& word : command)
       for (std::size_t at = 0; (at = word.find(place, at)) != std::string::npos; at += answer.size())
         word.replace(at, place.size(), answer);
-    }
+  }
   return command;
 }
 
@@ -146,6 +155,9 @@ void run_start(const StartArguments& arguments, ProgramContext& context) {
                                    "; expected " + std::to_string(path->questions.size()) + " at most");
   while (path != nullptr && asks && answers.size() < path->questions.size())
     answers.push_back(asked(path->questions[answers.size()].text, path->questions[answers.size()].example));
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (path->questions[i].is_file && !std::filesystem::exists(answers[i]))
+      throw input_error(answers[i], "is no file; expected " + std::string(path->have));
   const std::vector<std::string> command = path == nullptr ? std::vector<std::string>() : command_of(*path, answers);
   if (arguments.json) {
     Json document = json_document(context.arguments);
@@ -172,7 +184,8 @@ void add_start(Options& options, ProgramContext& context) {
                 "Your situation (none: asked for on a terminal, else listed), and answers to the questions that follow",
                 "ANSWER");
   options.json(arguments->json);
-  options.examples({"", "log server.log H100", "plan Llama-3.1-8B H100 EAGLE-3", "kernel cuda my-kernels"});
+  options.examples(
+      {"", "log server.log H100 Llama-3.1-8B EAGLE-3", "plan Llama-3.1-8B H100 EAGLE-3", "kernel cuda my-kernels"});
   options.on_run([arguments, &context] { run_start(*arguments, context); });
 }
 

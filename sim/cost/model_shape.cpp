@@ -260,8 +260,13 @@ std::string quantisation_beside(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const char* const name :
        {"hf_quant_config.json", "quantize_config.json", "quant_config.json", "quant_model_description.json"})
-    if (const auto path = folder / name; std::filesystem::exists(path, ignored))
-      return std::string(InputFile(path.string(), kBytesMost).text());
+    if (const auto path = folder / name; std::filesystem::exists(path, ignored)) {
+      std::string text(InputFile(path.string(), kBytesMost).text());
+      const std::string where = printable_line(path.string());
+      if (parse_json<Json>(text, where).is_discarded())
+        throw input_error(where, "it is not JSON; expected what a quantiser writes beside a config.json");
+      return text;
+    }
   return "";
 }
 
@@ -323,7 +328,6 @@ ModelShape model_from_config_json(const std::string& text, const std::string& pa
   const Json json = parse_json<Json>(text, where);
   if (json.is_discarded()) throw input_error(where, "it is not JSON; expected a config.json of a language model");
   const Json beside = quantisation.empty() ? Json() : parse_json<Json>(quantisation, where);
-  if (beside.is_discarded()) throw input_error(where, "the quantiser's file beside it is not JSON; expected an object");
   std::vector<std::string> dynamic = Quantization::order_of_dynamic(text, where);
   if (dynamic.empty()) dynamic = Quantization::order_of_dynamic(quantisation, where);
   ModelShape shape = shape_of(json, beside, where, dynamic);

@@ -84,6 +84,7 @@ struct AcceptanceData {
   std::string model;                              // of a benchmark or of metrics that name it
   std::optional<std::int64_t> load;               // requests at a time of a benchmark that says it
   std::vector<std::string> notes;                 // what was converted, left out or assumed, in sentences
+  std::vector<std::string> not_used;              // what looks like acceptance and was not read, as a list's items
   std::shared_ptr<const AcceptanceModel> replay;  // of recordings: more than rates
 
   // Tokens of a step, those without a draft included.
@@ -94,6 +95,9 @@ struct AcceptanceData {
 // had a token at position i. Exact where all drafts may have had one length, with nothing accepted behind it; empty
 // where that length is K.
 std::vector<Bounds> reach_of(double drafts, double draft_tokens, const std::vector<double>& survival);
+
+// What commands say where the number of drafts is missing: acceptance has -k, predict --metrics-drafts.
+inline constexpr const char* kSayDrafts = "-k K (predict: --metrics-drafts K)";
 
 // Fills windows, drafts, acceptance_length and survival with their errors: windows are weighted by their size, or
 // equally where one does not say it. Standard errors are over windows where there are five or more (steps of one

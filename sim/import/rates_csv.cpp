@@ -225,8 +225,9 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
   if (rates.empty()) {
     if (!row.window.acceptance_length)
       throw input_error(cells.where(),
-                        "has neither p1 nor an acceptance length; expected one or the other, or accepted "
-                        "drafts with K (-k K, of predict --metrics-drafts K)");
+                        std::string("has neither p1 nor an acceptance length; expected one or the other, or accepted "
+                                    "drafts with K: ") +
+                            kSayDrafts);
     return row;
   }
   const std::string words = cells.text("rate_kind");
@@ -237,7 +238,7 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
     case Kind::unknown:
       throw input_error(cells.where(),
                         "does not say whether p1, p2, ... are conditional; expected conditional or "
-                        "unconditional in a column rate_kind, or --rates (of predict --metrics-rates)");
+                        "unconditional in a column rate_kind, or --rates (predict: --metrics-rates)");
     case Kind::per_rank:
       throw input_error(cells.where(),
                         "has rates of siblings by rank, not of positions; expected an acceptance model "
@@ -300,7 +301,7 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name, co
   if (!counts && !has("unconditional") && !has("conditional") && !reached && !rates)
     throw input_error(name,
                       "has the column position, and none that says what the rates are; expected conditional, "
-                      "unconditional, or accepted with steps; or --rates (of predict --metrics-rates)");
+                      "unconditional, or accepted with steps; or --rates (predict: --metrics-rates)");
   AcceptanceData data;
   AcceptanceWindow window;
   window.where = name;

@@ -1,11 +1,14 @@
 #include "sim/import/vllm_log.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <initializer_list>
 #include <span>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "base/words.hpp"
 #include "sim/acceptance/rates.hpp"
@@ -58,6 +61,20 @@ int count_before(std::string_view line, std::string_view words) {
   if (end == std::string_view::npos) return 1;
   const std::size_t begin = line.substr(0, end).find_last_not_of("0123456789") + 1;
   return static_cast<int>(read_integer(std::string(line.substr(begin, end - begin)), 1, kEnginesMax).value_or(1));
+}
+
+// "Words of acceptance: number", and nothing else in the line: what a script prints of its counters.
+bool is_unread_statistic(std::string_view line) {
+  const std::string_view body = without_leading_blanks(line);
+  const std::size_t sign = body.find_first_of(":=");
+  if (sign == std::string_view::npos || (!has_words(body, "accept") && !has_words(body, "draft"))) return false;
+  const auto is_of_key = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view(" _-()/").find(c) != std::string_view::npos;
+  };
+  std::string_view value = without_leading_blanks(body.substr(sign + 1));
+  value = value.substr(0, value.find_last_not_of(" \t%") + 1);
+  return std::ranges::all_of(body.substr(0, sign), is_of_key) && read_number(std::string(value)).has_value();
 }
 
 // One window of each engine: "Engine 003: Avg ...", or as many as are added up in "4 Engines Aggregated: Avg ...".
@@ -241,30 +258,33 @@ class VllmReader {
   // Those of the newest line of throughput.
   std::span<ThroughputWindow> windows_of_line() { return std::span(data_.throughput).last(engines_of_line_); }
 
-  // The blocks that benchmarks print at their end, a field a line.
+  // The blocks that benchmarks and scripts print at their end, a field a line.
   void read_summary(std::string_view line, const std::string& where) {
-    const auto keep = [](std::optional<std::int64_t>& value, std::optional<std::int64_t> read) {
+    bool is_read = false;
+    const auto keep = [&](auto& value, auto read) {
       if (read) value = read;
+      is_read = is_read || read;
     };
-    if (const auto length = field(line, "acceptance length", where))
-      summary_length_ = length;
-    else if (const auto mean = field(line, "mean_acceptance_length", where))
-      summary_length_ = mean;
-    keep(summary_drafts_, count_field(line, "num_drafts", where));
-    keep(summary_drafted_, count_field(line, "num_draft_tokens", where));
-    keep(summary_accepted_, count_field(line, "num_accepted_tokens", where));
-    keep(summary_without_draft_, count_field(line, "num_tokens_generated_without_sd", where));
+    const auto counts = [&](std::optional<std::int64_t>& value, std::initializer_list<const char*> keys) {
+      for (const char* const key : keys) keep(value, count_field(line, key, where));
+    };
+    keep(summary_length_, field(line, "acceptance length", where));
+    keep(summary_length_, field(line, "mean_acceptance_length", where));
+    counts(summary_drafts_, {"num_drafts", "number of draft proposals"});
+    counts(summary_drafted_, {"num_draft_tokens", "number of draft tokens generated"});
+    counts(summary_accepted_, {"num_accepted_tokens", "number of draft tokens accepted"});
+    counts(summary_without_draft_, {"num_tokens_generated_without_sd"});
     if (line.size() < 80 && !has_words(line, "speculative")) {
-      keep(summary_drafts_, count_field(line, "drafts", where));
-      keep(summary_drafted_, count_field(line, "draft tokens", where));
-      keep(summary_accepted_, count_field(line, "accepted tokens", where));
+      counts(summary_drafts_, {"drafts"});
+      counts(summary_drafted_, {"draft tokens"});
+      counts(summary_accepted_, {"accepted tokens"});
     }
     // What people quote of a line of metrics.
     if (std::vector<double> rates = list_field(line, "per-position acceptance rate", where); !rates.empty()) {
       require_survival(rates, where, 2.0 * kRounding);
       windows_.push_back({where, {}, std::move(rates), std::nullopt});
     }
-    for (const std::string_view key : {"acceptance at token ", "position "}) {
+    for (const std::string_view key : {"acceptance at token ", "acceptance rate at token ", "position "}) {
       const std::size_t at = find_words(line, key);
       if (at > 8) continue;  // as where there is none
       const std::string position = std::to_string(summary_rates_.size());
@@ -273,8 +293,13 @@ class VllmReader {
         // bench serve prints percentages without their sign.
         const bool percent = key == "position ";
         summary_rates_.push_back(percent ? *rate / 100.0 : *rate);
+        is_read = true;
       }
     }
+    if (is_read)
+      ++summary_lines_;
+    else if (is_unread_statistic(line))
+      unread_.emplace_back(line);
   }
 
   void finish(bool plain) {
@@ -286,9 +311,10 @@ class VllmReader {
     if (windows_.empty())
       throw input_error(name_,
                         without_length_ > 0
-                            ? "has acceptance rates of drafted tokens only, and does not say how many tokens a "
-                              "draft has; expected a log with Mean acceptance length or num_spec_tokens=K, or -k K, "
-                              "of predict --metrics-drafts K"
+                            ? std::string("has acceptance rates of drafted tokens only, and does not say how many "
+                                          "tokens a draft has; expected a log with Mean acceptance length or "
+                                          "num_spec_tokens=K, or ") +
+                                  kSayDrafts
                             : "has no line of speculative-decoding metrics; expected vLLM's "
                               "\"SpecDecoding metrics: ...\"");
     merge_windows(windows_, name_, data_);
@@ -307,6 +333,12 @@ class VllmReader {
           "count drafts behind a rejected one.");
     if (without_length_ > 0)
       data_.notes.push_back(counted_noun(without_length_, "line") + " without the number of tokens of a draft.");
+    if (summary_lines_ > 0 && !summary_is_used_)
+      data_.not_used.push_back(counted_noun(summary_lines_, "line") + " of totals, since the windows say more");
+    if (!unread_.empty())
+      data_.not_used.push_back(counted_noun(std::ssize(unread_), "line") + " of acceptance that " +
+                               (unread_.size() == 1 ? "is" : "are") + " not known, the first " +
+                               in_quotes(unread_.front()));
     set_draft_share();
     if (pairs_.empty() && summary_drafts_ && *summary_drafts_ > 0 && summary_without_draft_.value_or(0) > 0) {
       data_.draft_share = static_cast<double>(*summary_drafts_) /
@@ -351,6 +383,7 @@ class VllmReader {
   }
 
   AcceptanceWindow summary_window() {
+    summary_is_used_ = true;
     AcceptanceWindow window{name_, counted(summary_drafts_), summary_rates_, summary_length_};
     require_survival(window.survival, name_, 0.001);
     if (summary_drafts_ && summary_accepted_ && *summary_drafts_ > 0)
@@ -397,14 +430,18 @@ class VllmReader {
   std::optional<double> summary_length_;
   std::optional<std::int64_t> summary_drafts_, summary_drafted_, summary_accepted_, summary_without_draft_;
   std::vector<double> summary_rates_;
+  std::int64_t summary_lines_ = 0;
+  bool summary_is_used_ = false;
+  std::vector<std::string> unread_;
 };
 
 }  // namespace
 
 bool is_vllm_log(std::string_view text) {
-  for (const std::string_view mark : {kWindowMark, kCounterMark, kThroughput, std::string_view("acceptance at token "),
-                                      std::string_view("acceptance length:"), std::string_view("LLM engine (v"),
-                                      std::string_view("per-position acceptance rate:")})
+  for (const std::string_view mark :
+       {kWindowMark, kCounterMark, kThroughput, std::string_view("acceptance at token "),
+        std::string_view("acceptance rate at token "), std::string_view("acceptance length:"),
+        std::string_view("LLM engine (v"), std::string_view("per-position acceptance rate:")})
     if (has_words(text, mark)) return true;
   return false;
 }

@@ -11,7 +11,8 @@
 //       only the emitted ones give the acceptance length: emitted / (draft tokens / K).
 //   vllm bench serve and the offline examples: "Acceptance length: 2.69", "Drafts: 3221", "Position 0: 73.21",
 //     "num_drafts: 36593", "acceptance at token 0: 0.75", and the steps without a draft,
-//     "num_tokens_generated_without_sd: 821"
+//     "num_tokens_generated_without_sd: 821"; or "Number of draft proposals: 321", "Number of draft tokens generated:
+//     963", "Acceptance rate at token 0: 0.75". A line like these that is not known is counted as not used
 //
 // Lines "Avg generation throughput: 57.4 tokens/s, Running: 1 reqs" give the throughput, and with the accepted
 // throughput beside them how many steps had no draft.

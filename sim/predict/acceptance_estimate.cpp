@@ -66,8 +66,8 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
   if (levels < 1)
     throw usage_error(
         data.path,
-        "has an acceptance length alone and does not say of how many drafts; expected their number beside "
-        "it: -k K, of predict --metrics-drafts K");
+        std::string("has an acceptance length alone and does not say of how many drafts; expected their number: ") +
+            kSayDrafts);
   estimate.single_length_ = data.acceptance_length;
   estimate.single_length_error_ = data.acceptance_length_error.value_or(0.0);
   estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};
@@ -75,8 +75,8 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
                             counted_noun(levels, "draft") + " is known; other numbers of drafts are extrapolated.");
   if (data.draft_len_is_least && !drafts)
     estimate.notes_.push_back("K = " + std::to_string(levels) +
-                              " is the mean of the drafts, rounded up, since nothing says K: -k K, of predict "
-                              "--metrics-drafts K, does.");
+                              " is the mean of the drafts, rounded up, since nothing says K; say it with " +
+                              kSayDrafts + ".");
   return estimate;
 }
 

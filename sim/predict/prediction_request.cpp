@@ -312,6 +312,11 @@ PredictionInputs inputs_of(const PredictionRequest& asked) {
   inputs.machine = MachineCalibration(preset, used_steps(inputs.steps));
   if (!request.measured.empty()) inputs.points = read_speedup_points(request.measured, preset);
   inputs.notes = notes_of(inputs);
+  if (!request.metrics.empty() && shelf.log(request.metrics).knows_least_drafts() &&
+      inputs.acceptance.positions_known().value_or(0) > 0)
+    inputs.notes.push_back("No row is marked as the one that runs: K is at least " +
+                           std::to_string(shelf.log(request.metrics).acceptance->draft_len) +
+                           ", and nothing says it; --metrics-drafts K does.");
   return inputs;
 }
 

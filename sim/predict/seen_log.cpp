@@ -19,7 +19,7 @@ void say_server(const ServerSetup& server, SeenLog& seen) {
   if (!server.drafter.empty()) seen.is.push_back(server.drafter);
   if (const auto drafts = seen.running_drafts())
     seen.is.push_back("K = " + std::to_string(*drafts));
-  else if (seen.acceptance && seen.acceptance->draft_len_is_least)
+  else if (seen.knows_least_drafts())
     seen.is.push_back("K of at least " + std::to_string(seen.acceptance->draft_len));
   if (server.tree_nodes > 0) seen.is.push_back("trees of " + counted_noun(server.tree_nodes, "node"));
   if (server.adaptive) seen.is.emplace_back("drafts of several lengths");
@@ -90,8 +90,12 @@ std::optional<std::int32_t> SeenLog::running_drafts() const {
   if (server.adaptive || server.tree_nodes > 0) return std::nullopt;
   if (acceptance && (acceptance->tree_nodes > 0 || !acceptance->reach.empty())) return std::nullopt;
   if (server.drafts) return server.drafts;
-  if (acceptance && acceptance->draft_len_is_least) return std::nullopt;
+  if (knows_least_drafts()) return std::nullopt;
   return acceptance && acceptance->draft_len > 0 ? std::optional(acceptance->draft_len) : std::nullopt;
+}
+
+bool SeenLog::knows_least_drafts() const {
+  return !server.drafts && acceptance && acceptance->draft_len_is_least;
 }
 
 std::string SeenLog::model() const {
@@ -127,6 +131,7 @@ SeenLog seen_of(const AcceptanceData& data, const ServerSetup& server, const std
   say_server(server, seen);
   if (seen.acceptance) say_acceptance(data, seen);
   if (!data.throughput.empty()) say_load(data, seen);
+  seen.not_used.insert(seen.not_used.end(), data.not_used.begin(), data.not_used.end());
   if (data.load && !seen.step) seen.used.push_back("load " + std::to_string(*data.load));
   return seen;
 }

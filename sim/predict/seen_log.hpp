@@ -34,6 +34,7 @@ struct SeenLog : SeenFile {
   std::string model() const;  // that the server, its metrics or a benchmark names; empty: none does
   // K of a server that drafts chains of one length.
   std::optional<std::int32_t> running_drafts() const;
+  bool knows_least_drafts() const;  // "K of at least 2"
 };
 
 // Errors (input) naming the file: those of its format, and a file of none.

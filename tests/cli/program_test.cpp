@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
 
 namespace {
@@ -168,8 +169,14 @@ TEST_CASE("start gives the one command for what there is, with examples for what
     words.emplace_back("--help");
     CHECK(run_draftproof(words).exit_code == 0);
   }
-  CHECK(run_draftproof({"start", "log", "my log", "A100"})
-            .out.starts_with("draftproof predict 'my log' --gpu A100\nThen: docs/should_i.md "));
+  const draftproof::testing::TemporaryFolder folder;
+  const std::string log = folder.file("my log");
+  check_refused({"start", "log", log, "A100"}, {"my log: is no file; expected a server's log"});
+  write_whole_file(log, "");
+  CHECK(run_draftproof({"start", "log", log, "A100"})
+            .out.starts_with("draftproof predict '" + log + "' --gpu A100\nThen: draftproof read FILE "));
+  CHECK_THAT(run_draftproof({"start", "log", log, "A100", "Qwen3-8B", "EAGLE-3"}).out,
+             Catch::Contains("' --gpu A100 --model Qwen3-8B --drafter EAGLE-3\n"));
   check_refused({"start", "logs"},
                 {"start: there is no path 'logs'; expected one of log, server, plan", "; did you mean 'log'?"});
   check_refused({"start", "course", "1"}, {"has 1 answers behind course; expected 0 at most"});

@@ -117,6 +117,24 @@ TEST_CASE("read says what a head is of which there is its config.json alone") {
                  Catch::EndsWith("not used: whether its one layer is a small model or EAGLE's head\n"));
 }
 
+TEST_CASE("read counts totals that it does not know, and names a broken config.json by its own path") {
+  const TemporaryFolder folder;
+  const std::string log = folder.file("offline.txt");
+  write_whole_file(log,
+                   "Number of draft proposals: 100\nNumber of draft tokens generated: 300\n"
+                   "Number of draft tokens accepted: 130\nMean acceptance length: 2.30\n"
+                   "Acceptance rate at token 0: 0.70\nAcceptance rate at token 1: 0.40\n"
+                   "Acceptance rate at token 2: 0.20\nDraft system efficiency: 0.43\n");
+  CHECK(run_draftproof({"read", log}).out ==
+        log +
+            " is a vLLM log: K = 3; used: acceptance 2.30 over 100 steps, rates of 3 positions; not used: 1 line of "
+            "acceptance that is not known, the first 'Draft system efficiency: 0.43'\n");
+  const std::string config = folder.file("head/config.json");
+  std::filesystem::create_directories(folder.file("head"));
+  write_whole_file(config, R"({"medusa_num_heads": "five"})");
+  check_refused({"read", folder.file("head")}, {config + ": "});
+}
+
 TEST_CASE("read says of an unknown file what it is likest to, and gives the same as JSON") {
   const TemporaryFolder folder;
   const std::string path = folder.file("notes.txt");

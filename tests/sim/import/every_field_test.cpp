@@ -37,7 +37,8 @@ std::vector<double> lows_and_highs(const std::vector<Bounds>& bounds) {
 void check_every_field(const AcceptanceData& found, const AcceptanceData& expected) {
   const auto& [path, format, takes_choice, takes_rates, windows, draft_len, draft_len_is_least, tree_nodes, drafts,
                draft_tokens, accepted_tokens, acceptance_length, length_is_least, acceptance_length_error, survival,
-               survival_error, survival_bounds, reach, draft_share, throughput, model, load, notes, replay] = found;
+               survival_error, survival_bounds, reach, draft_share, throughput, model, load, notes, not_used, replay] =
+      found;
   INFO(expected.format);
   CHECK(path == "file");
   CHECK(format == expected.format);

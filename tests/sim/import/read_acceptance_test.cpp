@@ -112,7 +112,7 @@ TEST_CASE("tables of Markdown are read wherever they stand: tasks of a benchmark
   const AcceptanceData counted = parse_acceptance(counts, "file", {"", "", false, 3});
   CHECK(counted.drafts == 110);
   CHECK(counted.acceptance_length == Approx(1.0 + 268.0 / 110));
-  CHECK_THAT(refusal(counts), Catch::Contains("accepted drafts with K (-k K, of predict --metrics-drafts K)"));
+  CHECK_THAT(refusal(counts), Catch::Contains("accepted drafts with K: -k K (predict: --metrics-drafts K)"));
   // Tokens of a cycle, as people write down oMLX's.
   CHECK(read("| Round | Tokens | MTP tok/cycle | Accept % |\n|---|---|---|---|\n| 1 | 128 | 3.46 | 94.7% |\n"
              "| 2 | 128 | 3.56 | 95.7% |\n")

@@ -42,6 +42,25 @@ TEST_CASE("a line of vLLM gives its counts exactly: drafts, rates, acceptance le
   CHECK(data.notes.empty());
 }
 
+TEST_CASE("totals of a script are read under the names of several versions, and are not used beside windows") {
+  const std::string totals =
+      "Number of draft proposals: 100\nNumber of draft tokens generated: 300\nNumber of draft tokens accepted: 130\n"
+      "Mean acceptance length: 2.30\nAcceptance rate at token 0: 0.70\nAcceptance rate at token 1: 0.40\n"
+      "Acceptance rate at token 2: 0.20\n";
+  const AcceptanceData data = log_of(totals);
+  CHECK(data.drafts == 100);
+  CHECK(data.draft_tokens == 300);
+  CHECK(data.accepted_tokens == 130);
+  CHECK(data.draft_len == 3);
+  CHECK(data.survival == std::vector<double>{0.7, 0.4, 0.2});
+  CHECK(data.not_used.empty());
+  const AcceptanceData beside = log_of(kPrefix + kLine + "\n" + totals + "Draft hit share: 61 %\n");
+  CHECK(beside.drafts == 68);
+  CHECK(beside.not_used == std::vector<std::string>{"7 lines of totals, since the windows say more",
+                                                    "1 line of acceptance that is not known, the first 'Draft hit "
+                                                    "share: 61 %'"});
+}
+
 TEST_CASE("where the number of drafts changed, a position is counted over the windows that reach it") {
   const AcceptanceData data = log_of(
       "SpecDecoding metrics: Mean acceptance length: 1.60, Accepted: 60 tokens, Drafted: 100 tokens, Per-position "

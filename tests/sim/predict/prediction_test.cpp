@@ -375,8 +375,8 @@ TEST_CASE("errors of counts widen the band, and a length alone is extrapolated w
   single.acceptance_length = 2.8;
   single.path = "log";
   CHECK(error_of(ErrorKind::usage, [&] { AcceptanceEstimate::of_data(single, std::nullopt); }) ==
-        "log: has an acceptance length alone and does not say of how many drafts; expected their number beside it: "
-        "-k K, of predict --metrics-drafts K");
+        "log: has an acceptance length alone and does not say of how many drafts; expected their number: "
+        "-k K (predict: --metrics-drafts K)");
   const AcceptanceEstimate estimate = AcceptanceEstimate::of_data(single, 3);
   CHECK(estimate.length({3, 3}, 0).length == Approx(2.8));
   CHECK(estimate.length({5, 5}, 0).length > 2.8);

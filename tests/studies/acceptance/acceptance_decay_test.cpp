@@ -98,9 +98,9 @@ TEST_CASE("rates that are bounds, and a K that nothing says, advise nothing behi
   write_whole_file(answer, R"({"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}})");
   const DecayCurve curve = curve_of(answer);
   CHECK_FALSE(curve.running_k);
-  CHECK(
-      curve.notes.back() ==
-      "K = 3 is the mean of the drafts, rounded up, since nothing says K: -k K, of predict --metrics-drafts K, does.");
+  CHECK(curve.notes.back() ==
+        "K = 3 is the mean of the drafts, rounded up, since nothing says K; say it with -k K (predict: "
+        "--metrics-drafts K).");
   AcceptanceDecaySettings known = settings_of({answer});
   known.drafts = 16;
   CHECK(snapshot_of(known).curves.front().running_k == 16);
