@@ -3,6 +3,7 @@ models of `draftproof prove`, and the distribution of what comes out is compared
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ Masses = tuple[Fraction, ...]  # [V]
 Drafts = Union[list[int], dict[String, list[int]]]  # a chain, or the children of every path
 
 DECISIONS, OUTCOMES = 400, 200_000  # of a path, of a certificate: at most
+TWICE = 8  # outcomes of a step whose decisions the rule gets again: it must do the same
 KINDS = ("dense", "zeros", "one-hot target", "one-hot draft", "p = q", "disjoint", "ties")
 LIMITS = {"vocab": (2, 6), "num_speculative_tokens": (1, 6), "steps": (1, 4), "instances": (1, 100_000)}
 
@@ -91,9 +93,7 @@ class Chance:
             self._choices.append([purpose, asked, self._outcomes(purpose, asked), 0])
         choice = self._choices[self._depth]
         if choice[0] != purpose or choice[1] != asked:
-            raise Error(f"the rule asks for {purpose} {_text(asked)} where it asked for {choice[0]} {_text(choice[1])} after the "
-                        "same decisions; expected that it decides by chance.accept and chance.draw alone, and keeps nothing "
-                        "from one call to the next")
+            raise _by_chance_alone(f"asks for {purpose} {_text(asked)} where it asked for {choice[0]} {_text(choice[1])}")
         self._depth += 1
         return int(choice[2][choice[3]][0])
 
@@ -128,6 +128,23 @@ def _exact(decision: str, value: Any) -> Fraction:
     if not isinstance(value, (Fraction, int)):
         raise Error(f"chance.{decision} got {value!r}; expected a Fraction, as of p and q, or a whole number")
     return value  # type: ignore[return-value]
+
+
+def _by_chance_alone(what: str) -> Error:
+    return Error(f"the rule {what} after the same decisions; expected that it decides by chance.accept and chance.draw alone "
+                 "(no random, no clock), and keeps nothing from one call to the next")
+
+
+def _require_arguments(what: str, function: Callable[..., Any], expected: str) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of built-in functions, which say nothing
+        return
+    try:
+        signature.bind(*expected.split(", "))
+    except TypeError as error:
+        raise Error(f"{what}: {getattr(function, '__name__', type(function).__name__)}{signature} cannot be called with "
+                    f"({expected}): {error}") from None
 
 
 def _text(value: Any) -> str:
@@ -226,11 +243,24 @@ class _Step:
         return (_chain if self.draft == "chain" else _paths)(q, depth, self.branches, chance)
 
     def outcomes(self, models: _Models, prefix: String, depth: int) -> Iterator[tuple[String, Fraction, Chance]]:
-        chance, more = Chance(), True
+        chance, more, count = Chance(), True, 0
         while more:
-            emitted = self.run(models, prefix, depth, chance)
+            emitted = self._run_or_failure(models, prefix, depth, chance)
+            if (count := count + 1) <= TWICE:
+                decisions, chance._depth = chance._depth, 0
+                again = self._run_or_failure(models, prefix, depth, chance)
+                if str(again) != str(emitted) or chance._depth != decisions:
+                    raise _by_chance_alone(f"{_does(again)}, and the first time it {_does(emitted)},")
+            if isinstance(emitted, _Failure):
+                raise emitted
             yield emitted, chance._probability(), chance
             more = chance._next()
+
+    def _run_or_failure(self, models: _Models, prefix: String, depth: int, chance: Chance) -> String | _Failure:
+        try:
+            return self.run(models, prefix, depth, chance)
+        except _Failure as failure:
+            return failure
 
 
 def _string(emitted: Any, vocab: int, depth: int) -> String:
@@ -255,6 +285,10 @@ class _Failure(Exception):
                 nodes.setdefault((*path, token), len(self.tokens))
                 self.tokens.append(token)
                 self.parents.append(nodes[path])
+
+
+def _does(what: String | _Failure) -> str:
+    return f"raises {what}" if isinstance(what, _Failure) else f"emits {_text(what)}"
 
 
 def _first_difference(emitted: dict[String, Fraction], models: _Models) -> tuple[Any, Fraction]:
@@ -339,6 +373,9 @@ def prove_rule(rule: Callable[..., Any], *, draft: Any = "chain", branches: int 
         least, most = LIMITS.get(name, (1, 6))
         if type(value) is not int or not least <= value <= most:
             raise Error(f"{name}: is {value!r}; expected a whole number in [{least}, {most}]")
+    _require_arguments("rule", rule, "draft, p, q, chance")
+    if callable(draft):
+        _require_arguments("draft", draft, "q, num_speculative_tokens, chance")
     start = time.perf_counter()
     step = _Step(rule, draft, branches)
     name = getattr(rule, "__name__", type(rule).__name__)

@@ -1,5 +1,6 @@
 """draftproof.prove of a rule in Python: what the prover in C++ says of the same rules, on the same models, and what it refuses."""
 
+import random
 import re
 import subprocess
 import sys
@@ -207,6 +208,13 @@ def test_a_rule_that_raises_is_refuted_by_its_draft():
     (lambda draft, p, q, chance: [chance.draw([0.5, 0.5])], {}, "chance.draw got 0.5; expected a Fraction"),
     (lambda draft, p, q, chance: [chance.accept(Fraction(1, next(counted))) + 0], {}, "after the same decisions"),
     (lambda draft, p, q, chance: [0 for _ in iter(lambda: chance.accept(1), False)], {}, "more than 400 decisions in a step"),
+    (lambda draft, p, q, chance: [*draft, chance.draw(p[len(draft)])] if random.random() < 0.5 else [chance.draw(p[0])], {},
+     "after the same decisions"),
+    (lambda draft, p, q, chance: [random.randrange(3)], {}, r"emits \(\d\), and the first time it emits \(\d\), after the same decisions"),
+    (lambda draft, p, q, chance: [chance.draw(p[0])] if random.random() < 0.9 else [1 / 0], {}, "after the same decisions"),
+    (lambda draft, p, q: [0], {}, r"rule: <lambda>\(draft, p, q\) cannot be called with \(draft, p, q, chance\): too many"),
+    (lambda draft, p, q, chance, u: [0], {}, "missing a required argument: 'u'"),
+    (student, {"draft": lambda q: []}, r"draft: <lambda>\(q\) cannot be called with \(q, num_speculative_tokens, chance\)"),
     (student, {"vocab": 1}, r"vocab: is 1; expected a whole number in \[2, 6\]"),
     (student, {"draft": "tree"}, "draft: is 'tree'; expected 'chain'"),
     (student, {"draft": "iid", "branches": 0}, "branches: is 0")])
