@@ -18,6 +18,7 @@
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/fault_program.hpp"
+#include "gpu/regress/kernel_library.hpp"
 #include "gpu/regress/random_calls.hpp"
 #include "gpu/regress/regression.hpp"
 #include "gpu/regress/regression_json.hpp"
@@ -141,7 +142,7 @@ void run_regress(const RegressOptions& options, ProgramContext& context) {
       throw usage_error("--skeleton", "has no folder; expected --skeleton " + options.skeleton + " DIR");
     return write_skeleton(options.skeleton, options.folder);
   }
-  if (!options.library.file.empty()) {
+  if (has_kernels(options.library)) {
     LibraryOptions library = options.library;
     if (std::filesystem::is_regular_file(library.file)) const InputFile is_read(library.file);  // by the loader
     library.filter = options.filter;
@@ -190,8 +191,9 @@ void add_regress(Options& options, ProgramContext& context) {
                  "Who runs the kernels: simt (the CPU executor) or cuda");
   options.option("--filter", "TEXT", "", "Only the cases that have this in their name, or one of a,b,c",
                  [arguments](const std::string& text) { arguments->filter = checked_parts("--filter", text); });
-  options.seed(arguments->seed,
-               "Order of threads and blocks on the CPU executor; the first call of --random; draws of --library");
+  options.seed(
+      arguments->seed,
+      "Order of threads and blocks on the CPU executor; the first call of --random; draws of --library and --python");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
   options.text("--fault", arguments->fault,
@@ -208,6 +210,13 @@ void add_regress(Options& options, ProgramContext& context) {
   options.used_only({"--golden", "--threads"}, "with --fault", [arguments] { return arguments->fault.empty(); });
   options.file("--library", arguments->library.file,
                "Test the kernels of this shared library, which exports calls of gpu/draftproof_kernels.h");
+  options.text("--python", arguments->library.python,
+               "Test functions of Python (NumPy, PyTorch, Triton) instead: all of MODULE that have a call's name, or "
+               "MODULE:FUNCTION (docs/your_kernel.md)",
+               "MODULE");
+  options.choice("--call", arguments->library.call,
+                 {std::begin(regress::kLibraryCalls), std::end(regress::kLibraryCalls)},
+                 "The call that FUNCTION of --python answers, if its name is another");
   options.choice("--within", arguments->library.within, {"bits", "distribution", "replay"},
                  "Comparison with the library; default: what its random numbers allow: bits (draftproof's own), "
                  "distribution (its own), replay (given or recorded)");
@@ -222,20 +231,24 @@ void add_regress(Options& options, ProgramContext& context) {
   options.choice("--skeleton", arguments->skeleton, {"cpu", "cuda"},
                  "Write a library to begin with into the folder DIR: header, kernels, CMake and CI file");
   options.text("folder", arguments->folder, "Of --skeleton: a new folder", "DIR");
-  const auto with_library = [arguments] { return !arguments->library.file.empty(); };
-  options.used_only({"--within", "--draws", "--case-seconds", "--without"}, "without --library", with_library);
-  options.used_only({"--executor", "--golden", "--threads", "--fault", "--update", "--random"}, "with --library",
-                    [with_library] { return !with_library(); });
+  const auto with_library = [arguments] { return has_kernels(arguments->library); };
+  options.used_only({"--within", "--draws", "--case-seconds", "--without"}, "without --library or --python",
+                    with_library);
+  options.used_only({"--library"}, "with --python", [arguments] { return arguments->library.python.empty(); });
+  options.used_only({"--call"}, "without MODULE:FUNCTION in --python",
+                    [arguments] { return arguments->library.python.find(':') != std::string::npos; });
+  options.used_only({"--executor", "--golden", "--threads", "--fault", "--update", "--random"},
+                    "with --library or --python", [with_library] { return !with_library(); });
   options.used_only({"folder"}, "without --skeleton", [arguments] { return !arguments->skeleton.empty(); });
-  options.used_only({"--library", "--executor", "--filter", "--seed", "--threads", "--golden", "--fault", "--update",
-                     "--random", "--junit", "--json"},
+  options.used_only({"--library", "--python", "--executor", "--filter", "--seed", "--threads", "--golden", "--fault",
+                     "--update", "--random", "--junit", "--json"},
                     "with --skeleton", [arguments] { return arguments->skeleton.empty(); });
   options.footer(
       "Exit codes: 0 all that was compared is equal; 1 something differs; 2 wrong options or input; 4 nothing was "
       "compared, as without the GPU that --executor cuda, or a library on device memory, needs "
       "(DRAFTPROOF_REQUIRE_GPU=1 makes that an error), or a parameter of the library's calls was not tested.");
   options.examples({"", "--filter row --threads 1", "--executor cuda", "--skeleton cpu my-kernels",
-                    "--library my-kernels/build/libkernels.so"});
+                    "--library my-kernels/build/libkernels.so", "--python my_kernels:top_p_sample --call sample"});
   options.on_run([arguments, &context] { run_regress(*arguments, context); });
 }
 

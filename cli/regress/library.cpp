@@ -16,6 +16,7 @@
 #include "cli/regress/library_statistics.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
+#include "cli/shared/python.hpp"
 #include "gpu/regress/library_regression.hpp"
 #include "gpu/regress/regression_json.hpp"
 
@@ -92,12 +93,15 @@ void print_text(const LibraryReport& report, const LibraryDescription& library, 
                 const std::string& within) {
   const regress::RegressionReport& regression = report.regression;
   print_findings(regression);
-  std::cout << "library " << printable_line(options.file) << " (" << printable_line(library.name) << "), "
-            << (library.on_device ? "device" : "host") << " memory, random numbers " << numbers_of(library)
-            << ", within " << within << '\n';
+  if (options.python.empty())
+    std::cout << "library " << printable_line(options.file) << " (" << printable_line(library.name) << "), "
+              << (library.on_device ? "device" : "host") << " memory";
+  else
+    std::cout << "Python " << printable_line(options.python);
+  std::cout << ", random numbers " << numbers_of(library) << ", within " << within << '\n';
   print_tallies(regression);
   print_coverage(report, options);
-  if (const auto missing = missing_calls(library); !missing.empty())
+  if (const auto missing = missing_calls(library); !missing.empty() && options.python.find(':') == std::string::npos)
     std::cout << "not exported, not tested: " << joined(missing, ", ") << '\n';
   if (report.left_out > 0)
     std::cout << "left out: " << report.left_out
@@ -106,11 +110,15 @@ void print_text(const LibraryReport& report, const LibraryDescription& library, 
     std::cout << "skipped: " << printable_line(why) << '\n';
 }
 
+const std::string& source_of(const LibraryOptions& options) {
+  return options.python.empty() ? options.file : options.python;
+}
+
 Json document_of(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,
                  const std::string& within, const ProgramContext& context) {
   Json document = json_document(context.arguments);
   document["library"] = {
-      {"file", options.file},           {"name", library.name},   {"memory", library.on_device ? "device" : "host"},
+      {"file", source_of(options)},     {"name", library.name},   {"memory", library.on_device ? "device" : "host"},
       {"numbers", numbers_of(library)}, {"calls", library.calls}, {"not_exported", missing_calls(library)}};
   document["within"] = within;
   document["alpha"] = within == "bits" ? Json(nullptr) : Json(kFalseAlarms);
@@ -123,6 +131,19 @@ Json document_of(const LibraryReport& report, const LibraryDescription& library,
   return document;
 }
 
+regress::KernelSource kernels_of(const LibraryOptions& options) {
+  if (options.python.empty()) {
+    std::error_code unknown;
+    if (!std::filesystem::is_regular_file(options.file, unknown))
+      throw input_error(options.file, "is no file; expected a shared library (gpu/draftproof_kernels.h)");
+    return {options.file};
+  }
+  const std::optional<std::string> python = find_python_with({"numpy"});
+  if (!python)
+    throw usage_error("--python", "needs NumPy, which neither $DRAFTPROOF_PYTHON nor python3 imports; install numpy");
+  return {options.python, script_command(*python, own_file("python_kernels.py"), {options.python, options.call})};
+}
+
 std::string text_of(const std::filesystem::path& file) {
   constexpr std::uint64_t kSourceBytesMax = std::uint64_t{1} << 20;
   return std::string(InputFile(file.string(), kSourceBytesMax).text());
@@ -130,14 +151,14 @@ std::string text_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-void run_library_regression(const LibraryOptions& options, ProgramContext& context) {
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(options.file, unknown))
-    throw input_error(options.file, "is no file; expected a shared library (gpu/draftproof_kernels.h)");
+void run_library_regression(const LibraryOptions& given, ProgramContext& context) {
+  LibraryOptions options = given;
+  const regress::KernelSource source = kernels_of(options);
   // Loading takes its own time, however short a case may be.
   const regress::LibraryProbe probe =
-      regress::probe_library(options.file, std::max(options.case_seconds, LibraryOptions().case_seconds));
+      regress::probe_library(source, std::max(options.case_seconds, LibraryOptions().case_seconds));
   const LibraryDescription& library = probe.description;
+  options.without.insert(options.without.end(), library.without.begin(), library.without.end());
   const std::string within = within_of(options, library);
   const std::vector<LibraryCase> cases = regress::library_cases(library.calls, options.filter);
   if (cases.empty()) throw usage_error("--filter", "no case of the library has '" + options.filter + "' in its name");
@@ -153,12 +174,14 @@ void run_library_regression(const LibraryOptions& options, ProgramContext& conte
         within == "bits"
             ? regress::LibraryJudge(regress::judge_bits)
             : statistical_judge({within == "replay", kFalseAlarms / of_a_case, options.draws, options.seed});
-    const std::string again = "; run it again: draftproof regress --library " + options.file + " --within " + within +
+    const std::string again = "; run it again: draftproof regress " +
+                              (options.python.empty() ? "--library " + options.file : "--python " + options.python) +
+                              (options.call.empty() ? "" : " --call " + options.call) + " --within " + within +
                               " --seed " + std::to_string(options.seed) + " --draws " + std::to_string(options.draws) +
                               " --filter ";
     Progress progress("regress", cases.size(), "cases",
                       "nothing of it is kept; --filter PART runs the cases with PART in their names");
-    report = regress::run_library(options.file, cases, judge, options.case_seconds, again, [&] { progress.advance(); });
+    report = regress::run_library(source, cases, judge, options.case_seconds, again, [&] { progress.advance(); });
   }
   const regress::RegressionReport& regression = report.regression;
   if (regression.is_finding()) {

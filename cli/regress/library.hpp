@@ -1,4 +1,4 @@
-// draftproof regress --library: somebody else's kernels (gpu/draftproof_kernels.h) on the regression's cases.
+// draftproof regress --library and --python: somebody else's kernels (gpu/draftproof_kernels.h) on the regression's cases.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@
 namespace draftproof {
 
 struct LibraryOptions {
-  std::string file;
+  std::string file;    // of a library; else
+  std::string python;  // MODULE:FUNCTION
+  std::string call;    // of that function, where its name does not say it
   std::string within;  // bits, distribution, replay; empty: as the library's random numbers ask for
   std::string filter;
   std::vector<std::string> without;  // parameters that the library does not take
@@ -22,6 +24,9 @@ struct LibraryOptions {
   bool json = false;
 };
 
+inline bool has_kernels(const LibraryOptions& options) {
+  return !options.file.empty() || !options.python.empty();
+}
 void run_library_regression(const LibraryOptions& options, ProgramContext& context);
 
 // Writes a library to begin with into `folder`, which must be empty or not there: `kind` is cpu or cuda. Errors

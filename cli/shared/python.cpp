@@ -27,15 +27,26 @@ std::vector<std::string> isolated(const std::string& python, const std::string& 
   return {python, "-I", "-c", kPaths + code};
 }
 
+std::vector<std::string> run_command(const std::string& python, const std::string& run, const std::string& what,
+                                     const std::vector<std::string>& arguments) {
+  std::vector<std::string> command =
+      isolated(python, "import runpy\ndel sys.argv[0]\nrunpy." + run + "(sys.argv[0], run_name='__main__'" +
+                           (run == "run_module" ? ", alter_sys=True)" : ")"));
+  command.push_back(what);
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
 }  // namespace
 
 std::vector<std::string> module_command(const std::string& python, const std::string& module,
                                         const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = isolated(
-      python, "import runpy\ndel sys.argv[0]\nrunpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)");
-  command.push_back(module);
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return command;
+  return run_command(python, "run_module", module, arguments);
+}
+
+std::vector<std::string> script_command(const std::string& python, const std::string& file,
+                                        const std::vector<std::string>& arguments) {
+  return run_command(python, "run_path", file, arguments);
 }
 
 std::optional<std::string> find_python_with(const std::vector<std::string>& modules) {

@@ -18,6 +18,10 @@ std::optional<std::string> find_python_with(const std::vector<std::string>& modu
 std::vector<std::string> module_command(const std::string& python, const std::string& module,
                                         const std::vector<std::string>& arguments);
 
+// The same of a file.
+std::vector<std::string> script_command(const std::string& python, const std::string& file,
+                                        const std::vector<std::string>& arguments);
+
 // Runs a program and hands over what it prints, as it comes; its errors go where ours go. Its exit code, 128 + n where
 // signal n ended it. Errors (input): no process can be started.
 int run_program(const std::vector<std::string>& command, const std::function<void(std::string_view)>& take);

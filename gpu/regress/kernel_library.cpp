@@ -7,10 +7,11 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
 #include "base/printable.hpp"
 #include "gpu/regress/case.hpp"
+#include "gpu/regress/python_kernels.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -29,16 +30,17 @@ class LibraryRun {
   const T* input(const std::string& name, const std::vector<T>& values) {
     const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
     inputs_[name].assign(bytes, bytes + values.size() * sizeof(T));
-    return run_.in_out(name, values);
+    return noted(name, run_.in_out(name, values), values.size(), false);
   }
   template <class T>
   T* output(const std::string& name, std::int64_t count) {
-    return run_.output<T>(name, count);
+    return noted(name, run_.output<T>(name, count), static_cast<std::size_t>(count), true);
   }
   template <class T>
   T* in_out(const std::string& name, const std::vector<T>& values) {
-    return run_.in_out(name, values);
+    return noted(name, run_.in_out(name, values), values.size(), true);
   }
+  const std::vector<KernelArray>& arrays() const { return arrays_; }
   void* workspace(std::int64_t bytes) { return run_.workspace(bytes); }
 
   // Reads all arrays back. Error (internal): damaged guard words, a changed input.
@@ -70,6 +72,13 @@ class LibraryRun {
   }
 
  private:
+  template <class T>
+  T* noted(const std::string& name, T* data, std::size_t count, bool is_output) {
+    constexpr char kKind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    arrays_.push_back(
+        {name, kKind + std::to_string(sizeof(T)), reinterpret_cast<std::byte*>(data), count * sizeof(T), is_output});
+    return data;
+  }
   static draftproof_settings settings_of(bool on_device) {
     draftproof_settings settings{};
     settings.executor = on_device ? DRAFTPROOF_CUDA : DRAFTPROOF_REFERENCE;
@@ -77,6 +86,7 @@ class LibraryRun {
   }
 
   CaseRun run_;
+  std::vector<KernelArray> arrays_;
   std::map<std::string, std::vector<std::byte>> inputs_;
   std::vector<Output> outputs_;
 };
@@ -100,7 +110,17 @@ std::vector<float> untouched(std::size_t count) {
 
 }  // namespace
 
-KernelLibrary::KernelLibrary(const std::string& file) : file_(file) {
+KernelLibrary::KernelLibrary(const KernelSource& source) {
+  if (source.command.empty()) return load(source.name);
+  python_ = std::make_unique<PythonKernels>(source.name, source.command);
+  const nlohmann::json& said = python_->description();
+  said.at("name").get_to(description_.name);
+  said.at("numbers").get_to(description_.numbers);
+  said.at("calls").get_to(description_.calls);
+  said.at("without").get_to(description_.without);
+}
+
+void KernelLibrary::load(const std::string& file) {
   // A name without a slash would be looked up in the folders of the system.
   handle_ = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
@@ -165,7 +185,9 @@ void KernelLibrary::run(LibraryRun& run, Call& call, const char* name, std::int6
     call.workspace_bytes = bytes;
     call.workspace = run.workspace(bytes);
   }
-  const int result = function(&call);
+  const int result = !python_                                        ? function(&call)
+                     : python_->call(name, vocab_size, run.arrays()) ? 0
+                                                                     : DRAFTPROOF_KERNELS_UNSUPPORTED;
   if (result == DRAFTPROOF_KERNELS_UNSUPPORTED) throw UnsupportedInputs();
   if (result != 0) throw Error(ErrorKind::internal, name, "the call returned " + std::to_string(result));
   run.finish();

@@ -1,5 +1,5 @@
-// A shared library of somebody else's kernels (draftproof_kernels.h), and calls of them on memory of the kind that they
-// take, each array between guard words.
+// Somebody else's kernels, in a shared library (draftproof_kernels.h) or functions of Python (python_kernels.hpp), and calls
+// of them on memory of the kind that they take, each array between guard words.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/draftproof_kernels.h"
 #include "gpu/regress/library_inputs.hpp"
@@ -17,15 +18,27 @@ namespace draftproof::regress {
 inline constexpr const char* kLibraryCalls[] = {"filter",      "sample",   "verify_chain", "verify_block",
                                                 "verify_tree", "guidance", "tree_mask"};
 
+// A file to load; with a command, what that process answers, under this name.
+struct KernelSource {
+  std::string name;
+  std::vector<std::string> command = {};
+};
+
 struct LibraryDescription {
   std::string name;
   bool on_device = false;
   std::int32_t numbers = DRAFTPROOF_KERNELS_OWN;
-  std::vector<std::string> calls;  // those that it exports
+  std::vector<std::string> calls;         // those that it exports
+  std::vector<std::string> without = {};  // parameters that it says it does not take
 };
 
 // The call says that it does not take these inputs.
 struct UnsupportedInputs {};
+
+// A call failed and left its process as it was.
+struct SoundFailure : Error {
+  SoundFailure(const std::string& where, const std::string& what) : Error(ErrorKind::internal, where, what) {}
+};
 
 struct DraftOutputs {
   std::vector<Token> tokens;               // [requests, draft_len_max + 1]
@@ -35,9 +48,9 @@ struct DraftOutputs {
 
 class KernelLibrary {
  public:
-  // Loads it. Errors (input) naming the file: it cannot be loaded, describes nothing or what there is not, is of
+  // Loads or starts it. Errors (input) naming it: it cannot be loaded, describes nothing or what there is not, is of
   // another version, exports no call.
-  explicit KernelLibrary(const std::string& file);
+  explicit KernelLibrary(const KernelSource& source);
   ~KernelLibrary();
   KernelLibrary(const KernelLibrary&) = delete;
   KernelLibrary& operator=(const KernelLibrary&) = delete;
@@ -56,11 +69,12 @@ class KernelLibrary {
   std::vector<std::uint32_t> tree_mask(const TreeInputs& in) const;  // [parents + requests, words_per_row]
 
  private:
+  void load(const std::string& file);
   template <class Call>
   void run(class LibraryRun& run, Call& call, const char* name, std::int64_t rows, std::int64_t vocab_size,
            int (*function)(const Call*)) const;
 
-  std::string file_;
+  std::unique_ptr<class PythonKernels> python_;  // else a library
   void* handle_ = nullptr;
   LibraryDescription description_;
   std::int64_t (*workspace_bytes_)(const char*, std::int64_t, std::int64_t) = nullptr;

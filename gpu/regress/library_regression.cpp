@@ -24,7 +24,8 @@ Json to_json(const LibraryDescription& description) {
   return {{"name", printable_line(description.name)},
           {"on_device", description.on_device},
           {"numbers", description.numbers},
-          {"calls", description.calls}};
+          {"calls", description.calls},
+          {"without", description.without}};
 }
 
 // Can a case of this call have one of the parts in its name? One that begins with another call and a slash cannot be.
@@ -59,7 +60,7 @@ Json run_one(const KernelLibrary& library, const LibraryCase& one, const Library
   } catch (const Error& fault) {
     result.verdict = Verdict::different;
     result.finding = fault.what();
-    spoilt = true;
+    spoilt = dynamic_cast<const SoundFailure*>(&fault) == nullptr;
   }
   if (result.verdict == Verdict::different) result.finding += again + one.name;
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -109,11 +110,11 @@ std::vector<LibraryCase> library_cases(const std::vector<std::string>& calls, co
   return found;
 }
 
-LibraryProbe probe_library(const std::string& file, double seconds_max) {
+LibraryProbe probe_library(const KernelSource& source, double seconds_max) {
   LibraryProbe probe;
   const auto ask = [&](std::size_t) -> IsolatedResult {
     try {
-      const KernelLibrary library(file);
+      const KernelLibrary library(source);
       Json told = to_json(library.description());
       told["why"] = library.description().on_device ? device::why_unavailable(DRAFTPROOF_CUDA) : "";
       return {told.dump(), false};
@@ -127,22 +128,23 @@ LibraryProbe probe_library(const std::string& file, double seconds_max) {
     probe.description.name = told.at("name").get<std::string>();
     probe.description.on_device = told.at("on_device").get<bool>();
     probe.description.numbers = told.at("numbers").get<std::int32_t>();
-    probe.description.calls = told.at("calls").get<std::vector<std::string>>();
+    told.at("calls").get_to(probe.description.calls);
+    told.at("without").get_to(probe.description.without);
     probe.why_unavailable = told.at("why").get<std::string>();
   };
   run_isolated(1, seconds_max, ask, read, [&](std::size_t, const std::string& why) {
-    throw input_error(file, "loading and describing it failed: " + why);
+    throw input_error(source.name, "loading and describing it failed: " + why);
   });
   return probe;
 }
 
-LibraryReport run_library(const std::string& file, const std::vector<LibraryCase>& cases, const LibraryJudge& judge,
+LibraryReport run_library(const KernelSource& source, const std::vector<LibraryCase>& cases, const LibraryJudge& judge,
                           double seconds_max, const std::string& again, const std::function<void()>& done) {
   const auto begin = Clock::now();
   LibraryReport report;
   std::unique_ptr<KernelLibrary> library;  // of the child alone
   const auto item = [&](std::size_t i) -> IsolatedResult {
-    if (!library) library = std::make_unique<KernelLibrary>(file);
+    if (!library) library = std::make_unique<KernelLibrary>(source);
     bool spoilt = false;
     const Json row = run_one(*library, cases[i], judge, again, spoilt);
     return {row.dump(-1, ' ', false, Json::error_handler_t::replace), spoilt};
@@ -152,7 +154,7 @@ LibraryReport run_library(const std::string& file, const std::vector<LibraryCase
     if (row.is_null()) {
       ++report.left_out;
     } else {
-      report.regression.results.push_back(case_result_of(row, file));
+      report.regression.results.push_back(case_result_of(row, source.name));
       note_parameters(report, cases[i].call, row);
     }
     if (done) done();

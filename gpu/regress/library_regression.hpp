@@ -30,7 +30,7 @@ struct LibraryProbe {
   LibraryDescription description;
   std::string why_unavailable;  // it takes device memory, and there is no GPU; else empty
 };
-LibraryProbe probe_library(const std::string& file, double seconds_max);
+LibraryProbe probe_library(const KernelSource& source, double seconds_max);
 
 // The fault in the outputs of one case; `finding` is empty where there is none.
 struct LibraryJudgement {
@@ -57,7 +57,7 @@ struct LibraryReport {
 };
 // `seconds_max`: for each case, its inputs and its judgement included. `again`: the command that runs a case again, to
 // which its name is added. `done` is called after each case.
-LibraryReport run_library(const std::string& file, const std::vector<LibraryCase>& cases, const LibraryJudge& judge,
+LibraryReport run_library(const KernelSource& source, const std::vector<LibraryCase>& cases, const LibraryJudge& judge,
                           double seconds_max, const std::string& again, const std::function<void()>& done = {});
 
 // The judge of a library that draws by draftproof's addresses: every output is the reference's, bit for bit. Of a
