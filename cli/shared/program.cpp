@@ -9,6 +9,7 @@
 #include <iterator>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/error.hpp"
@@ -56,13 +57,15 @@ void parse_and_run(ProgramContext& context) {
       std::find_if(commands().begin(), commands().end(), [&](const Command& c) { return c.name == name; });
   if (verb == std::end(kVerbs) || command == commands().end())
     throw usage_error("", "'" + name + "' is not a subcommand (see draftproof --help)");
+  const auto has = [&](const char* option) {
+    return std::ranges::find(context.arguments, option) != context.arguments.end();
+  };
+  std::optional<SignalCleanup> without_json;  // which is written at the end
+  if (has("--json")) without_json.emplace(SignalNote{"draftproof: interrupted; no JSON was written\n"});
   Options options(verb->name, verb->purpose);
   command->add(options, context);
   options.parse_and_run({context.arguments.begin() + 1, context.arguments.end()});
   flush_standard_output();
-  const auto has = [&](const char* option) {
-    return std::ranges::find(context.arguments, option) != context.arguments.end();
-  };
   if (*verb->next != 0 && is_terminal(1) && is_terminal(2) && !has("--json") && !has("--help") && !has("-h"))
     print_message("next", verb->next);
 }

@@ -27,6 +27,7 @@
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
 #include "sim/serving/comparison.hpp"
+#include "sim/serving/log_scenario.hpp"
 #include "sim/serving/run_files.hpp"
 #include "sim/serving/scenario.hpp"
 
@@ -137,6 +138,8 @@ std::string scenario_file(const std::string& name) {
 
 struct SimArguments {
   ScenarioRequest request;
+  PredictionRequest of_log;  // whose scenario it is
+  std::string save;
   std::string time_unit;  // empty: the trace's own
   std::vector<double> loads;
   std::string out;
@@ -245,12 +248,44 @@ std::string sim_figure(const Scenario& scenario, std::span<const PolicyReport> r
   return script.str();
 }
 
+// The scenario and its trace as files, to be changed and run again.
+void save_scenario(const LogScenario& of_log, const std::string& path) {
+  RunFolder folder(path, {"scenario.toml", kTraceOfLog});
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream file(folder.staged(name), std::ios::binary);
+    file << text;
+    if (!file.flush()) throw input_error("--save", "the files could not be written; is the disk full?");
+  };
+  folder.write([&] {
+    write("scenario.toml", of_log.toml);
+    write(kTraceOfLog, arrivals_csv(of_log.arrivals));
+  });
+  folder.commit();
+}
+
+void print_log(const LogScenario& of_log) {
+  std::cout << printable_line(of_log.seen) << '\n';
+  for (const std::string& note : of_log.notes) std::cout << "  " << printable_line(note) << '\n';
+  if (of_log.tokens_per_second > 0.0)
+    std::cout << "  It generated " << text("%.0f", of_log.tokens_per_second) << " tokens/s on average.\n";
+}
+
 void run(const SimArguments& arguments, ProgramContext& context) {
   ScenarioRequest request = arguments.request;
-  request.file = scenario_file(request.file);
-  require_artefacts(arguments.artefacts, {{"the scenario", request.file}});
+  std::optional<LogScenario> of_log;
+  if (arguments.of_log.log.empty() == request.file.empty())
+    throw usage_error("scenario", request.file.empty() ? "is missing; expected one, or --from a server's log"
+                                                       : "is given beside --from; expected one of them");
+  if (request.file.empty()) {
+    request.file = arguments.of_log.log;
+    of_log = scenario_of_log(arguments.of_log);
+  } else {
+    request.file = scenario_file(request.file);
+  }
+  require_artefacts(arguments.artefacts, {{of_log ? "the log" : "the scenario", request.file}});
   if (!arguments.time_unit.empty()) request.changes.push_back("workload.arrivals.time_unit=" + arguments.time_unit);
-  const Scenario scenario = scenario_of(request);
+  const Scenario scenario = of_log ? read_scenario(*of_log, request) : scenario_of(request);
+  if (of_log && !arguments.save.empty()) save_scenario(*of_log, arguments.save);
   std::vector<Scenario> loaded;  // all of them before the work, which takes long
   for (const double load : arguments.loads) loaded.push_back(with_load(scenario, load, "--load"));
   std::unique_ptr<OutFolder> out;
@@ -269,6 +304,9 @@ void run(const SimArguments& arguments, ProgramContext& context) {
   }
   Json document = json_document(context.arguments);
   document.update(sim_json(request.file, scenario, reports, loads));
+  if (of_log)
+    document["log"] = {
+        {"text", of_log->seen}, {"notes", of_log->notes}, {"tokens_per_second", of_log->tokens_per_second}};
   if (out) out->commit(document);
   write_table_of(arguments.artefacts, "Policies on the same requests: " + scenario.server, context,
                  [&] { return sim_table(document); });
@@ -276,6 +314,7 @@ void run(const SimArguments& arguments, ProgramContext& context) {
   if (arguments.json) {
     print_json(document);
   } else {
+    if (of_log) print_log(*of_log);
     print_sim_report(std::cout, scenario, reports);
     print_loads(std::cout, scenario, loads);
     if (out) std::cout << "\nwritten to " << printable_line(out->path("")) << '\n';
@@ -286,9 +325,23 @@ void run(const SimArguments& arguments, ProgramContext& context) {
 
 void add_sim(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SimArguments>();
-  options.required_text("scenario", arguments->request.file,
-                        "Scenario to run: a file, or a shipped one's name, as chat (docs/simulator.md)",
-                        "SCENARIO.toml");
+  options.text("scenario", arguments->request.file,
+               "Scenario to run: a file, or a shipped one's name, as chat (docs/simulator.md)", "SCENARIO.toml");
+  PredictionRequest& of_log = arguments->of_log;
+  options.file("--from", of_log.log,
+               "Instead: the scenario of a server's log, with its model, acceptance, load, and arrivals where it has a "
+               "line of each request");
+  options.text("--gpu", of_log.gpu, "Of --from: the GPU, which no server logs", "GPU");
+  options.text("--model", of_log.model, "Of --from: instead of the log's", "MODEL");
+  options.text("--drafter", of_log.drafter, "Of --from: instead of the log's", "DRAFTER");
+  options.text("--acceptance", of_log.acceptance, "Of --from: an acceptance model instead of what the log says",
+               "MODEL");
+  constexpr IntegerRange kLengths{1, 1 << 24};
+  options.integer("--prompt", of_log.prompt, kLengths, "Of --from: tokens of a prompt, if the log does not say them");
+  options.integer("--output", of_log.output, kLengths, "Of --from: tokens of an answer, if the log does not say them");
+  options.text("--save", arguments->save, "Of --from: a folder for the scenario and its trace", "DIR");
+  options.used_only({"--gpu", "--model", "--drafter", "--acceptance", "--prompt", "--output", "--save"},
+                    "without --from", [arguments] { return !arguments->of_log.log.empty(); });
   options.text("--out", arguments->out,
                "Folder for the result, the requests (CSV) and the steps (Chrome trace) of the first replication",
                "DIR");
@@ -305,7 +358,8 @@ void add_sim(Options& options, ProgramContext& context) {
   options.threads(arguments->threads);
   add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"chat", "chat --load 4,8,16 --out out/sim", "chat --load 4,8,16 --table t.tex --figure f.pdf"});
+  options.examples({"chat", "--from server.log --gpu H100 --output 250", "chat --load 4,8,16 --out out/sim",
+                    "chat --load 4,8,16 --table t.tex --figure f.pdf"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

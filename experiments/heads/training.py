@@ -82,7 +82,7 @@ def train(head: torch.nn.Module, corpus: Corpus, held_out: Corpus, works: list[s
             curve.write(json.dumps(line) + "\n")
         positions = " ".join(f"{value:.3f}" for value in line["conditional"])
         kinds = " ".join(f"{work} {line[work]:.2f}" for work in WORKS)
-        print(f"{line['minutes']:6.1f} min  {line['steps']:6d} steps  {line['visits']:9d} visits  loss {line['loss']:.3f}  "
+        print(f"{line['minutes']:6.1f} of {minutes:g} min  {line['steps']:6d} steps  {line['visits']:9d} visits  loss {line['loss']:.3f}  "
               f"acceptance {positions}  length {line['length']:.3f}  ({kinds})", flush=True)
         losses.clear()
 

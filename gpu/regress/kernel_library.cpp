@@ -111,7 +111,10 @@ std::vector<float> untouched(std::size_t count) {
 }  // namespace
 
 KernelLibrary::KernelLibrary(const KernelSource& source) {
-  if (source.command.empty()) return load(source.name);
+  if (source.command.empty()) {
+    load(source.name);
+    return;
+  }
   python_ = std::make_unique<PythonKernels>(source.name, source.command);
   const nlohmann::json& said = python_->description();
   said.at("name").get_to(description_.name);

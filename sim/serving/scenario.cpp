@@ -272,7 +272,10 @@ Scenario read_scenario(const TomlValue& file) {
 }
 
 Scenario scenario_of(const ScenarioRequest& request) {
-  TomlValue file = read_toml(request.file);
+  return scenario_of(request, read_toml(request.file));
+}
+
+Scenario scenario_of(const ScenarioRequest& request, TomlValue file) {
   std::set<std::string> changed;
   for (const std::string& change : request.changes) {
     const std::size_t equals = change.find('=');

@@ -50,6 +50,8 @@ struct ScenarioRequest {
 
 // Errors (input) at FILE:LINE, or at the change: it is no KEY=VALUE, or what its key does not take.
 Scenario scenario_of(const ScenarioRequest& request);
+// The same of a file that is read.
+Scenario scenario_of(const ScenarioRequest& request, TomlValue file);
 
 // The scenario at a load: requests per second on average, or with closed arrivals requests at a time. Common random
 // numbers between loads, too. Errors (usage) at `where`: the load is not positive, or no whole number

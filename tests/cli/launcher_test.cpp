@@ -33,7 +33,7 @@ class Checkout {
       fs::copy_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + name, folder_.file(name));
     }
     for (const char* tool : {"bash", "cat", "cp", "dirname", "find", "flock", "grep", "mkdir", "mv", "readlink", "rm",
-                             "sed", "tail", "touch", "env"}) {
+                             "sed", "sleep", "tail", "touch", "env"}) {
       std::string path = run_command({"sh", "-c", std::string("command -v ") + tool}).out;
       path.pop_back();
       fs::create_symlink(path, folder_.file(std::string("bin/") + tool));
@@ -116,6 +116,15 @@ TEST_CASE("launchers that start together build once") {
   CHECK(result.out.find("<a>") != std::string::npos);
   CHECK(result.out.find("<b>") != std::string::npos);
   CHECK(checkout.calls() == "cmake\nbegin\nend\n");
+}
+
+TEST_CASE("a long step shows its newest line now and then where there is no terminal") {
+  WorkingCheckout checkout;
+  checkout.add_tool("bin/ninja", "echo '[3/7] compiling'; sleep 1.5");
+  const ProgramResult result = run_command({checkout.file("draftproof"), "verify"},
+                                           {"PATH=" + checkout.file("bin"), "DRAFTPROOF_SIGN_SECONDS=1"});
+  CHECK(result.exit_code == 7);
+  CHECK(result.err == "draftproof: [3/7] compiling\n");
 }
 
 TEST_CASE("the launcher builds once and then only runs the program") {

@@ -42,6 +42,52 @@ ordered_json without_time(ordered_json document) {
 
 }  // namespace
 
+TEST_CASE("sim --from makes a scenario of a server's log: its arrivals, mean lengths, acceptance and load") {
+  const TemporaryFolder folder;
+  const std::string log = folder.file("server.log");
+  const std::string start =
+      "INFO 07-07 08:10:02 [core.py:112] Initializing a V1 LLM engine (v0.24.0) with config: "
+      "model='meta-llama/Llama-3.1-8B-Instruct', speculative_config=SpeculativeConfig(method='eagle3', "
+      "model='yuhuili/EAGLE3-LLaMA3.1-Instruct-8B', num_spec_tokens=3), dtype=torch.bfloat16, tensor_parallel_size=1\n";
+  const std::string windows =
+      "INFO 07-07 08:12:10 [loggers.py:257] Engine 000: Avg prompt throughput: 200.0 tokens/s, Avg generation "
+      "throughput: 100.0 tokens/s, Running: 4 reqs, Waiting: 0 reqs\n"
+      "INFO 07-07 08:12:10 [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.00, Accepted: 1000 tokens, "
+      "Drafted: 3000 tokens, Per-position acceptance rate: 0.600, 0.300, 0.100\n";
+  std::string requests;  // 20 in 38 seconds, over midnight
+  for (int i = 0; i < 20; ++i)
+    requests += "INFO 07-07 " + std::string(i < 10 ? "23:59:" : "00:00:") +
+                std::to_string(i < 10 ? 40 + 2 * i : 100 + 2 * (i - 10)).substr(i < 10 ? 0 : 1) +
+                " [async_llm.py:270] Added request chatcmpl-" + std::to_string(i) + ".\n";
+  write_whole_file(log, start + requests + windows + windows);
+  const std::string saved = folder.file("saved");
+  const ordered_json document = json_of({"sim", "--from", log, "--gpu", "H100", "--save", saved});
+  CHECK(document.at("trace").at("requests") == 20);
+  CHECK(document.at("policies")[0].at("name") == "off");
+  CHECK(document.at("policies")[1].at("name") == "k3");
+  CHECK(document.at("log").at("tokens_per_second") == 100.0);
+  // 20 requests in 38 s: 100 and 200 tokens a second are 190 and 380 of each.
+  CHECK(document.at("log").at("notes").back() == "Every request has the mean lengths, 380 and 190 tokens.");
+  CHECK(document.at("policies")[1].at("tokens_per_step").get<double>() == Approx(2.0).margin(0.1));
+  CHECK(
+      read_whole_file(saved + "/requests.csv").starts_with("arrival_s,prompt_len,output_len\n0,380,190\n2,380,190\n"));
+  // What was saved is the same scenario.
+  ordered_json again = json_of({"sim", saved + "/scenario.toml"});
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(again.at("policies")[i].at("throughput") == document.at("policies")[i].at("throughput"));
+  // Without lines of requests the load is a closed loop, whose lengths must be said.
+  write_whole_file(log, start + windows);
+  const ordered_json closed = json_of({"sim", "--from", log, "--gpu", "H100", "--output", "100"});
+  CHECK(closed.at("trace").is_null());
+  CHECK(closed.at("requests") == 200);
+  CHECK_THAT(closed.at("log").at("notes").back().get<std::string>(), Catch::Contains("4 requests at a time"));
+  check_refused({"sim", "--from", log, "--gpu", "H100"}, {"--output: is missing", "tokens of a request"});
+  check_refused({"sim", "--from", log}, {"--gpu: is missing"});
+  check_refused({"sim", "chat", "--from", log}, {"scenario: is given beside --from"});
+  check_refused({"sim"}, {"scenario: is missing; expected one, or --from"});
+  check_refused({"sim", "chat", "--gpu", "H100"}, {"--gpu: has no use without --from"});
+}
+
 TEST_CASE("sim answers with the figures of every policy, the same in every run") {
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);
