@@ -50,6 +50,8 @@ void print_row(std::ostream& out, const Json& row, bool was_there) {
     out << padded(number("%.2f", row.at(key)), kNumber);
   out << "  " << number("%.2f", row.at("speedup")) << " [" << number("%.2f", row.at("speedup_low")) << ", "
       << number("%.2f", row.at("speedup_high")) << "]";
+  if (row.at("tokens_per_step").is_number() && row.at("tokens_per_step").get<double>() < 1.0005)
+    out << "  noise: 1.000 tokens a step are plain decoding's";
   if (was_there) out << "  measured before";
   if (row.at("equal") == false) out << "  DIFFERS";
   out << '\n' << std::flush;

@@ -32,6 +32,7 @@ struct StudyArguments {
   std::string file;
   std::string out;
   int jobs = 1;
+  std::string pilot;
   std::string part;  // "I/N": each Nth run from the Ith on; empty: all, and what is made of them
   bool check = false;
   bool init = false;
@@ -148,7 +149,9 @@ void check(const StudyArguments& arguments, ProgramContext& context) {
   const StudyFolder folder(nothing ? nothing->path() : arguments.out, arguments.file);
   const std::vector<bool> there = check_runs(study, runs_of_part(study, arguments.part), folder);
   const auto number_there = std::ranges::count(there, true);
+  const std::vector<std::string> planned = planned_pairs(study, arguments.pilot);
   if (!arguments.json) {
+    for (const std::string& sentence : planned) std::cout << printable_line(sentence) << '\n';
     std::cout
         << study.runs.size() << " runs and " << study.comparisons.size() << " comparisons; " << number_there
         << " runs are there, and their documents have what is taken of them; the options of the others are right\n";
@@ -161,6 +164,7 @@ void check(const StudyArguments& arguments, ProgramContext& context) {
     document["runs"].push_back({{"name", study.runs[i].name},
                                 {"command", shell_command(study.runs[i].arguments)},
                                 {"was_there", bool{there[i]}}});
+  document["planned"] = planned;
   print_json(document);
 }
 
@@ -181,6 +185,25 @@ void write_first_study(const StudyArguments& arguments, ProgramContext& context)
   print_json(document);
 }
 
+// Their forest plot, or none of a former study.
+void draw_comparisons(const Table& comparisons, const StudyFolder& folder, const ProgramContext& context) {
+  for (const FigureForm& form : kFigureForms) fs::remove(folder.figure(std::string("comparisons") + form.suffix));
+  if (comparisons.rows.empty()) return;
+  FigureOptions options;
+  options.height_px = 140 + 60 * static_cast<int>(comparisons.rows.size());
+  try {
+    for (const FigureForm& form : kFigureForms) {
+      Artefacts artefacts;
+      artefacts.figure = folder.figure(std::string("comparisons") + form.suffix).string();
+      artefacts.width = form.width;
+      write_figure_of(
+          artefacts, context, [&] { return forest_plot(comparisons); }, options);
+    }
+  } catch (const Error& error) {
+    print_message("warning", std::string("the figure of the comparisons is missing: ") + error.what());
+  }
+}
+
 void run(const StudyArguments& arguments, ProgramContext& context) {
   if (arguments.init) return write_first_study(arguments, context);
   if (arguments.check) return check(arguments, context);
@@ -194,6 +217,8 @@ void run(const StudyArguments& arguments, ProgramContext& context) {
     study = read_study(arguments.file);
     own.emplace(arguments.out, arguments.file);
     if (ranks.rank() == 0) own->lock(!arguments.part.empty());
+    if (ranks.rank() == 0)
+      for (const std::string& sentence : planned_pairs(study, arguments.pilot)) print_message("study", sentence);
     finished = all_runs(arguments, study, *own, ranks, warnings);
   } catch (const Error& error) {
     ranks.end_all(error);
@@ -217,6 +242,7 @@ void run(const StudyArguments& arguments, ProgramContext& context) {
   if (!comparisons.rows.empty())
     write_tables("comparisons", comparisons, study.title + ": paired comparisons", shell_command(context.arguments),
                  folder);
+  draw_comparisons(comparisons, folder, context);
   write_numbers(study, all, folder);
   write_report(study, all, tables, comparisons, folder);
   write_how_to_reproduce(study, all, arguments.file, ranks.size(), folder, context);
@@ -263,6 +289,10 @@ void add_study(Options& options, ProgramContext& context) {
   options.text("--part", arguments->part,
                "Only each Nth run from the Ith on (from 0), into the same folder: for several machines that share it",
                "I/N");
+  options.text("--pilot", arguments->pilot,
+               "Folder of a small study with runs of the same names: by its spread, how many pairs the differences "
+               "that are wished (detect in the file) need is said before the first run",
+               "DIR");
   options.flag("--check", arguments->check,
                "Run nothing: say what is wrong in the file, in the options of its commands, "
                "and in what is taken of runs that are there");
@@ -270,7 +300,8 @@ void add_study(Options& options, ProgramContext& context) {
   options.json(arguments->json);
   options.used_only({"--json"}, "with --part, which makes no document",
                     [arguments] { return arguments->part.empty() || arguments->check; });
-  options.used_only({"--out", "--jobs", "--part", "--check"}, "with --init", [arguments] { return !arguments->init; });
+  options.used_only({"--out", "--jobs", "--part", "--pilot", "--check"}, "with --init",
+                    [arguments] { return !arguments->init; });
   options.examples({"first.toml --init", "first.toml --check", "experiments/studies/verifiers.toml --out out/verifiers",
                     "experiments/studies/slots.toml --out out/slots --jobs 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });

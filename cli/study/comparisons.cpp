@@ -1,15 +1,22 @@
 #include "cli/study/comparisons.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "studies/experiments/paired_difference.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
+
+namespace fs = std::filesystem;
 
 const Json& list_at(const Json& document, const std::string& pointer, const std::string& where) {
   try {
@@ -87,7 +94,94 @@ void require_same_items(const Json& a, const Json& b, const std::string& where) 
                                    " is of another prompt in a than in b; expected the same prompts in the same order");
 }
 
+// The quantities of both sides, as many of both.
+std::pair<std::vector<double>, std::vector<double>> pairs_of(const StudyComparison& comparison,
+                                                             const Json& document_of_a, const Json& document_of_b) {
+  const Json a = items_of(document_of_a, comparison.a, comparison.where);
+  const Json b = items_of(document_of_b, comparison.b, comparison.where);
+  if (a.size() != b.size())
+    throw input_error(comparison.where, "a is " + std::to_string(a.size()) + " items of run " +
+                                            in_quotes(comparison.a.run) + ", b " + std::to_string(b.size()) +
+                                            " of run " + in_quotes(comparison.b.run) +
+                                            "; expected pairs, as many of both");
+  require_same_items(a, b, comparison.where);
+  return {quantities(a, comparison.a, comparison), quantities(b, comparison.b, comparison)};
+}
+
+PairedDifference difference_of(const StudyComparison& comparison, const Json& document_of_a,
+                               const Json& document_of_b) {
+  const auto [a, b] = pairs_of(comparison, document_of_a, document_of_b);
+  try {
+    return paired_difference(a, b);
+  } catch (const Error& error) {
+    if (std::string(error.what()).starts_with("paired values: "))
+      throw input_error(comparison.where, std::string(error.what()).substr(15));
+    throw;
+  }
+}
+
+// Of a pilot; nothing where it has no such run.
+std::optional<Json> document_in(const fs::path& pilot, const std::string& run) {
+  const fs::path path = pilot / "runs" / (run + ".json");
+  if (pilot.empty() || !fs::exists(path)) return std::nullopt;
+  Json document = parse_json<Json>(text_of_file(path), path.string());
+  if (document.is_discarded()) throw input_error(path.string(), "is no JSON; expected the document of a run");
+  return document;
+}
+
 }  // namespace
+
+std::vector<std::string> planned_pairs(const Study& study, const std::string& pilot) {
+  if (!pilot.empty() && !fs::is_directory(pilot))
+    throw usage_error("--pilot", in_quotes(pilot) + " is no folder; expected that of a study with runs of these names");
+  std::vector<std::string> sentences;
+  for (const StudyComparison& comparison : study.comparisons) {
+    if (!comparison.detect) continue;
+    std::optional<double> spread = comparison.spread;
+    std::string by = "the file's own";
+    const auto a = document_in(pilot, comparison.a.run), b = document_in(pilot, comparison.b.run);
+    if (a && b) {
+      const PairedDifference seen = difference_of(comparison, *a, *b);
+      spread = seen.spread;
+      by = "of the " + std::to_string(seen.pairs) + " pairs in " + pilot;
+    }
+    const std::string wished = comparison.title + ": a true difference of " + number("%g", *comparison.detect);
+    if (!spread)
+      sentences.push_back(
+          wished +
+          ": how many pairs it needs is not known; --pilot DIR, the folder of a small study with these runs, or "
+          "spread = X in the file says it");
+    else if (*spread > 0.0)
+      sentences.push_back(wished + " shows (p < 0.05, with a probability of 80 %) in " +
+                          std::to_string(pairs_needed(*spread, *comparison.detect)) + " pairs, by the spread " +
+                          number("%.3g", *spread) + ", " + by);
+    else
+      sentences.push_back(wished + ": the pairs in " + pilot + " do not differ at all, and say nothing of a spread");
+  }
+  return sentences;
+}
+
+std::string forest_plot(const Table& comparisons) {
+  const auto cell = [](const std::vector<TableCell>& row, std::size_t column) { return std::get<double>(row[column]); };
+  const bool in_percent = std::ranges::all_of(comparisons.rows, [&](const auto& row) { return cell(row, 3) > 0.0; });
+  std::ostringstream script;
+  script << "$rows << EOD\n";
+  const std::size_t count = comparisons.rows.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<TableCell>& row = comparisons.rows[i];
+    const double unit = in_percent ? 100.0 / cell(row, 3) : 1.0;
+    script << unit * cell(row, 4) << ' ' << count - i << ' ' << unit * cell(row, 5) << ' ' << unit * cell(row, 6)
+           << '\n';
+  }
+  script << "EOD\nset title 'Differences a - b with 95 % intervals'\nset key off\nset grid xtics lc rgb '#dddddd'\n"
+         << "set xlabel " << (in_percent ? "'difference, % of b'" : "'difference'") << "\nset yrange [0.4:" << count
+         << ".6]\nset ytics (";
+  for (std::size_t i = 0; i < count; ++i)
+    script << (i == 0 ? "" : ", ") << gnuplot_quoted(std::get<std::string>(comparisons.rows[i][0])) << ' ' << count - i;
+  script << ")\nset arrow from 0, graph 0 to 0, graph 1 nohead lw 1 lc rgb '#555555'\nset offsets graph 0.05, graph "
+            "0.05, 0, 0\nplot $rows using 1:2:3:4 with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '#1f5fa8'\n";
+  return script.str();
+}
 
 Table comparisons_of(const Study& study, const std::vector<FinishedRun>& all) {
   std::vector<PairedDifference> family;
@@ -95,24 +189,8 @@ Table comparisons_of(const Study& study, const std::vector<FinishedRun>& all) {
     const auto run = std::ranges::find(study.runs, name, &StudyRun::name);
     return all[static_cast<std::size_t>(run - study.runs.begin())].document;
   };
-  for (const StudyComparison& comparison : study.comparisons) {
-    const Json a = items_of(document_of(comparison.a.run), comparison.a, comparison.where);
-    const Json b = items_of(document_of(comparison.b.run), comparison.b, comparison.where);
-    if (a.size() != b.size())
-      throw input_error(comparison.where, "a is " + std::to_string(a.size()) + " items of run " +
-                                              in_quotes(comparison.a.run) + ", b " + std::to_string(b.size()) +
-                                              " of run " + in_quotes(comparison.b.run) +
-                                              "; expected pairs, as many of both");
-    require_same_items(a, b, comparison.where);
-    try {
-      family.push_back(
-          paired_difference(quantities(a, comparison.a, comparison), quantities(b, comparison.b, comparison)));
-    } catch (const Error& error) {
-      if (std::string(error.what()).starts_with("paired values: "))
-        throw input_error(comparison.where, std::string(error.what()).substr(15));
-      throw;
-    }
-  }
+  for (const StudyComparison& comparison : study.comparisons)
+    family.push_back(difference_of(comparison, document_of(comparison.a.run), document_of(comparison.b.run)));
   correct(family);
   Table table{{"comparison", "pairs", "a", "b", "difference", "low", "high", "p", "p_holm", "detectable"}, {}};
   for (std::size_t i = 0; i < family.size(); ++i) {

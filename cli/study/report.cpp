@@ -59,6 +59,12 @@ void add_table(std::ostream& out, const Table& table) {
   out << "</table>\n";
 }
 
+void add_figure(std::ostream& out, const fs::path& figure) {
+  if (!fs::exists(figure)) return;
+  const std::string svg = text_of_file(figure);
+  out << svg.substr(std::min(svg.find("<svg"), svg.size())) << "\n";
+}
+
 // One file that needs no other and no network.
 std::string report(const Study& study, const std::vector<FinishedRun>& all, const std::vector<Table>& tables,
                    const Table& comparisons, const StudyFolder& folder) {
@@ -74,16 +80,14 @@ std::string report(const Study& study, const std::vector<FinishedRun>& all, cons
            "<code>detectable</code>: the least true difference that would have shown (p &lt; 0.05) with a probability "
            "of 80 %. <code>p_holm</code> is corrected for all rows.</p>\n";
     add_table(out, comparisons);
+    add_figure(out, folder.figure("comparisons.svg"));
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     out << "<h2>" << in_html(study.runs[i].name) << "</h2>\n<p><code>draftproof "
         << in_html(shell_command(study.runs[i].arguments)) << "</code>, exit code " << all[i].key.exit_code
         << ", measured " << in_html(all[i].key.measured) << "</p>\n";
     if (!tables[i].columns.empty()) add_table(out, tables[i]);
-    const fs::path figure = folder.figure(study.runs[i].name + ".svg");
-    if (!study.runs[i].figure || !fs::exists(figure)) continue;
-    const std::string svg = text_of_file(figure);
-    out << svg.substr(std::min(svg.find("<svg"), svg.size())) << "\n";
+    if (study.runs[i].figure) add_figure(out, folder.figure(study.runs[i].name + ".svg"));
   }
   out << "<p>" << in_html(program_and_commit()) << "</p></html>\n";
   return out.str();

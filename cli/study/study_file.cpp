@@ -158,7 +158,7 @@ Study read_study(const std::string& path) {
   for (const TomlValue& entry : file.at("run").items()) add_runs(entry, study);
   if (const TomlValue* all = file.find("compare"))
     for (const TomlValue& entry : all->items()) {
-      entry.allow_only({"title", "a", "b", "quantity", "per"});
+      entry.allow_only({"title", "a", "b", "quantity", "per", "detect", "spread"});
       StudyComparison comparison;
       comparison.where = entry.at("title").where();
       comparison.title = entry.at("title").text();
@@ -166,6 +166,13 @@ Study read_study(const std::string& path) {
       comparison.b = items_of(entry.at("b"));
       comparison.quantity = entry.at("quantity").text();
       comparison.per = entry.text_or("per", "");
+      constexpr double kLeast = 1e-12, kMost = 1e12;
+      if (const TomlValue* detect = entry.find("detect")) comparison.detect = detect->number(kLeast, kMost);
+      if (const TomlValue* spread = entry.find("spread")) {
+        comparison.spread = spread->number(kLeast, kMost);
+        if (!comparison.detect)
+          throw input_error(spread->where(), "has no use without detect, the difference that should show");
+      }
       for (const auto& [key, run] : {std::pair("a", &comparison.a.run), std::pair("b", &comparison.b.run)})
         if (std::ranges::find(study.runs, *run, &StudyRun::name) == study.runs.end())
           throw input_error(entry.at(key).where(), "names the run " + in_quotes(*run) + ", which there is not");

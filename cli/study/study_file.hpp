@@ -42,7 +42,9 @@ struct StudyComparison {
   std::string where;
   std::string title;
   StudyItems a, b;
-  std::string quantity, per;  // keys of an item: quantity / per; per empty: quantity alone
+  std::string quantity, per;     // keys of an item: quantity / per; per empty: quantity alone
+  std::optional<double> detect;  // a true difference that should show
+  std::optional<double> spread;  // of the differences of pairs, where no pilot says it: their standard deviation
 };
 
 struct Study {

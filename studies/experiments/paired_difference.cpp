@@ -41,6 +41,12 @@ double p_of_sign_flips(const std::vector<double>& differences) {
   return static_cast<double>(as_far) / static_cast<double>(patterns);
 }
 
+// (t(0.975) + t(0.8)) / sqrt(n): what shows of `n` pairs, in units of their spread.
+double detectable_of(double n) {
+  const boost::math::students_t student(n - 1.0);
+  return (boost::math::quantile(student, 0.975) + boost::math::quantile(student, 0.8)) / std::sqrt(n);
+}
+
 }  // namespace
 
 PairedDifference paired_difference(std::span<const double> a, std::span<const double> b) {
@@ -58,12 +64,13 @@ PairedDifference paired_difference(std::span<const double> a, std::span<const do
   double squares = 0.0;
   for (const double d : differences) squares += (d - result.difference) * (d - result.difference);
   const auto n = static_cast<double>(a.size());
-  const double error = std::sqrt(squares / (n - 1.0) / n);
+  result.spread = std::sqrt(squares / (n - 1.0));
+  const double error = result.spread / std::sqrt(n);
   const boost::math::students_t student(n - 1.0);
   const double t95 = boost::math::quantile(student, 0.975);
   result.low = result.difference - t95 * error;
   result.high = result.difference + t95 * error;
-  if (a.size() >= kPairsLeast) result.detectable = (t95 + boost::math::quantile(student, 0.8)) * error;
+  if (a.size() >= kPairsLeast) result.detectable = detectable_of(n) * result.spread;
   result.exact = a.size() <= kFlippedPairsMax;
   if (result.exact)
     result.p_value = p_of_sign_flips(differences);
@@ -74,6 +81,16 @@ PairedDifference paired_difference(std::span<const double> a, std::span<const do
     result.p_value = result.difference == 0.0 ? 1.0 : 0.0;
   result.p_holm = result.p_value;
   return result;
+}
+
+std::size_t pairs_needed(double spread, double difference) {
+  constexpr std::size_t kMost = 1'000'000;
+  std::size_t low = kPairsLeast - 1, high = kMost;  // too few, enough
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (detectable_of(static_cast<double>(middle)) * spread <= difference ? high : low) = middle;
+  }
+  return high;
 }
 
 void correct(std::vector<PairedDifference>& family) {

@@ -272,6 +272,36 @@ TEST_CASE("a study is checked before its first run, and begun with a file that p
   refused("a = \"k2:/proofs", "a = \"k2:/prof", {"'/prof' is no list of the run's document; it has /proofs, "});
 }
 
+TEST_CASE("a study says before its first run how many pairs a wished difference needs, and draws what it found") {
+  const SmallStudy study;
+  const auto planned = [&](const std::string& more, const std::vector<std::string>& options = {}) {
+    study.write(kCompare + more);
+    std::vector<std::string> arguments{"study", study.path, "--check"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return json_of(arguments).at("planned").at(0).get<std::string>();
+  };
+  // Half a standard deviation: 34 pairs, by tables of the paired t test.
+  CHECK(
+      planned("detect = 0.1\nspread = 0.2\n") ==
+      "four over two: a true difference of 0.1 shows (p < 0.05, with a probability of 80 %) in 34 pairs, by the spread "
+      "0.2, the file's own");
+  CHECK_THAT(planned("detect = 0.1\n"), Catch::Contains("is not known; --pilot DIR"));
+  study.run();
+  CHECK_THAT(planned("detect = 0.1\n", {"--pilot", study.out}), Catch::Contains("of the 4 pairs in " + study.out));
+  const ProgramResult run = run_draftproof({"study", study.path, "--out", study.out, "--pilot", study.out});
+  CHECK_THAT(run.err, Catch::Contains("draftproof: study: four over two: a true difference of 0.1 "));
+  if (gnuplot_is_here()) {
+    CHECK(fs::is_regular_file(study.out + "/figures/comparisons.pdf"));
+    CHECK_THAT(read_whole_file(study.out + "/figures/comparisons.svg"), Catch::Contains("difference, % of b"));
+    CHECK_THAT(read_whole_file(study.out + "/report.html"), Catch::Contains("difference, % of b"));
+  }
+  study.write(kCompare + "spread = 0.2\n");
+  check_refused({"study", study.path, "--check"}, {"spread: has no use without detect"});
+  study.write(kCompare);
+  check_refused({"study", study.path, "--check", "--pilot", "no such folder"},
+                {"--pilot: 'no such folder' is no folder"});
+}
+
 TEST_CASE("parts of a study, as several machines run them, are the study") {
   const SmallStudy study;
   study.write(kCompare);

@@ -8,6 +8,21 @@
 
 using namespace draftproof;
 
+TEST_CASE("the pairs that a wished difference needs are those of which it is detectable") {
+  // Half a standard deviation, two-sided 5 %, power 80 %: 34 pairs in tables of sample sizes for the paired t test.
+  CHECK(pairs_needed(1.0, 0.5) == 34);
+  CHECK(pairs_needed(2.0, 1.0) == 34);
+  CHECK(pairs_needed(1.0, 100.0) == 6);  // fewer have no p below 0.05
+  std::vector<double> a, b;
+  for (int i = 0; i < 17; ++i) {
+    a.push_back(i % 5);
+    b.push_back(i % 3);
+  }
+  const PairedDifference found = paired_difference(a, b);
+  CHECK(pairs_needed(found.spread, 1.0001 * *found.detectable) == 17);
+  CHECK(pairs_needed(found.spread, 0.999 * *found.detectable) == 18);
+}
+
 TEST_CASE("Student's own pairs give Student's own figures") {
   // Hours of sleep gained by ten patients with two drugs (Student 1908); R's t.test(..., paired = TRUE) prints
   // t = -4.0621, p-value = 0.002833, 95 percent confidence interval -2.4598858 -0.7001142, mean difference -1.58.
