@@ -15,6 +15,7 @@ struct Exercise {
   double value = 0.0;   // of the answer
   double tolerance = 0.0;
   std::string hint;
+  std::string new_command, question;  // with names in braces for numbers (new_numbers.hpp); empty: it has no others
 };
 
 struct CourseLesson {

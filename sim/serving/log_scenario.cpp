@@ -20,13 +20,14 @@ constexpr std::size_t kArrivalsLeast = 10;  // fewer say nothing of a load
 
 // Seconds since the first one, of the lines in which a server says that a request came.
 std::vector<double> arrivals_in(std::string_view text, const std::string& name) {
-  constexpr std::string_view kMarks[] = {"Added request ", "Received request "};
+  constexpr std::string_view kRequestMarks[] = {"Added request ", "Received request "};
   constexpr int kDay = 86'400;
   std::vector<double> seconds;
   std::optional<int> before;
   double now = 0.0;
   for (TextLines lines(text, name); lines.next();) {
-    if (std::ranges::none_of(kMarks, [&](std::string_view mark) { return has_words(lines.line(), mark); })) continue;
+    if (std::ranges::none_of(kRequestMarks, [&](std::string_view mark) { return has_words(lines.line(), mark); }))
+      continue;
     const std::optional<int> time = time_of_day(lines.line());
     if (!time) continue;
     if (before) now += (*time - *before + kDay) % kDay;
@@ -145,8 +146,10 @@ class FromLog {
   // A step without a draft accepts nothing.
   std::string acceptance(std::int32_t drafts) const {
     std::string text;
-    for (const double rate : inputs_.acceptance.survival(std::max(8, drafts), inputs_.options.context))
-      text += (text.empty() ? "unconditional:" : ",") + number("%.6g", inputs_.acceptance.draft_share() * rate);
+    for (const double rate :
+         inputs_.acceptance.survival(std::max(8, drafts), static_cast<std::int32_t>(inputs_.options.context)))
+      text +=
+          (text.empty() ? "unconditional:" : ",") + draftproof::number("%.6g", inputs_.acceptance.draft_share() * rate);
     return text;
   }
 
@@ -182,8 +185,8 @@ std::string arrivals_csv(const ArrivalTrace& trace) {
   std::ostringstream out;
   out << "arrival_s,prompt_len,output_len\n";
   for (const RecordedArrival& request : trace.requests)
-    out << number("%.9g", 1e-9 * static_cast<double>(request.arrival_ns)) << ',' << request.prompt_len << ','
-        << request.output_len << '\n';
+    out << draftproof::number("%.9g", 1e-9 * static_cast<double>(request.arrival_ns)) << ',' << request.prompt_len
+        << ',' << request.output_len << '\n';
   return out.str();
 }
 
