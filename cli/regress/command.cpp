@@ -220,7 +220,7 @@ void add_regress(Options& options, ProgramContext& context) {
   options.choice("--within", arguments->library.within, {"bits", "distribution", "replay"},
                  "Comparison with the library; default: what its random numbers allow: bits (draftproof's own), "
                  "distribution (its own), replay (given or recorded)");
-  options.integer("--draws", arguments->library.draws, {100, 100'000'000},
+  options.integer("--samples", arguments->library.draws, {100, 100'000'000},
                   "Draws of a case at most; large vocabularies have fewer");
   options.number("--case-seconds", arguments->library.case_seconds, {0.1, 86'400.0, false, "a number in [0.1, 86400]"},
                  "A case that takes longer hangs: it is different, and the next one begins");
@@ -232,7 +232,7 @@ void add_regress(Options& options, ProgramContext& context) {
                  "Write a library to begin with into the folder DIR: header, kernels, CMake and CI file");
   options.text("folder", arguments->folder, "Of --skeleton: a new folder", "DIR");
   const auto with_library = [arguments] { return has_kernels(arguments->library); };
-  options.used_only({"--within", "--draws", "--case-seconds", "--without"}, "without --library or --python",
+  options.used_only({"--within", "--samples", "--case-seconds", "--without"}, "without --library or --python",
                     with_library);
   options.used_only({"--library"}, "with --python", [arguments] { return arguments->library.python.empty(); });
   options.used_only({"--call"}, "without MODULE:FUNCTION in --python",

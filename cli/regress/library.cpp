@@ -177,7 +177,7 @@ void run_library_regression(const LibraryOptions& given, ProgramContext& context
     const std::string again = "; run it again: draftproof regress " +
                               (options.python.empty() ? "--library " + options.file : "--python " + options.python) +
                               (options.call.empty() ? "" : " --call " + options.call) + " --within " + within +
-                              " --seed " + std::to_string(options.seed) + " --draws " + std::to_string(options.draws) +
+                              " --seed " + std::to_string(options.seed) + " --samples " + std::to_string(options.draws) +
                               " --filter ";
     Progress progress("regress", cases.size(), "cases",
                       "nothing of it is kept; --filter PART runs the cases with PART in their names");

@@ -285,7 +285,7 @@ void add_study(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<StudyArguments>();
   options.required_text("file", arguments->file, "Runs and comparisons (docs/studies.md)", "STUDY.toml");
   options.text("--out", arguments->out, "Folder of what is written; finished runs of it are not run again", "DIR");
-  options.integer("--jobs", arguments->jobs, {1, 256}, "Runs side by side; one where times are measured");
+  options.integer("--threads", arguments->jobs, {1, 256}, "Runs side by side; one where times are measured");
   options.text("--part", arguments->part,
                "Only each Nth run from the Ith on (from 0), into the same folder: for several machines that share it",
                "I/N");
@@ -300,10 +300,10 @@ void add_study(Options& options, ProgramContext& context) {
   options.json(arguments->json);
   options.used_only({"--json"}, "with --part, which makes no document",
                     [arguments] { return arguments->part.empty() || arguments->check; });
-  options.used_only({"--out", "--jobs", "--part", "--pilot", "--check"}, "with --init",
+  options.used_only({"--out", "--threads", "--part", "--pilot", "--check"}, "with --init",
                     [arguments] { return !arguments->init; });
   options.examples({"first.toml --init", "first.toml --check", "experiments/studies/verifiers.toml --out out/verifiers",
-                    "experiments/studies/slots.toml --out out/slots --jobs 2"});
+                    "experiments/studies/slots.toml --out out/slots --threads 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

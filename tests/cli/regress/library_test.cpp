@@ -150,7 +150,7 @@ class FaultyKernels {
 
   ordered_json run(const std::string& fault, const std::string& filter, int exit_code,
                    std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments{"regress", "--library", library(), "--filter", filter, "--draws", "3000"};
+    std::vector<std::string> arguments{"regress", "--library", library(), "--filter", filter, "--samples", "3000"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     INFO(fault);
     return json_of(arguments, exit_code, {"FAULT=" + fault, "DRAFTPROOF_REQUIRE_GPU=0"});
@@ -188,7 +188,7 @@ TEST_CASE("the skeleton of a library on the host is built by CMake alone, and pa
     CHECK(std::filesystem::exists(folder + "/" + name));
   }
   const ProgramResult passed =
-      run_command({folder + "/ci.sh", "--draws", "500", "--filter", "V7/,V33/,every_filter_ties,tree_mask/"},
+      run_command({folder + "/ci.sh", "--samples", "500", "--filter", "V7/,V33/,every_filter_ties,tree_mask/"},
                   {std::string("DRAFTPROOF=") + DRAFTPROOF_PROGRAM});
   INFO(passed.out << passed.err);
   CHECK(passed.exit_code == 0);
@@ -408,5 +408,5 @@ TEST_CASE("what is no library of kernels, or does not fit the options, is refuse
   check_refused({"regress", "--library", library, "--filter", "no_such_case"}, {"no_such_case"});
   check_refused({"regress", "--library", library, "--executor", "simt"}, {"--executor: has no use with --library"});
   check_refused({"regress", "--within", "bits"}, {"--within: has no use without --library"});
-  check_refused({"regress", "--draws", "500"}, {"--draws: has no use without --library"});
+  check_refused({"regress", "--samples", "500"}, {"--samples: has no use without --library"});
 }

@@ -23,7 +23,7 @@ bool numpy_is_here() {
 
 ordered_json run(const std::string& fault, const std::string& what, const std::string& filter, int exit_code,
                  const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments{"regress", "--python", kKernels + what, "--filter", filter, "--draws", "1000"};
+  std::vector<std::string> arguments{"regress", "--python", kKernels + what, "--filter", filter, "--samples", "1000"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   INFO(fault);
   return json_of(arguments, exit_code, {"FAULT=" + fault});
