@@ -60,7 +60,9 @@ const std::vector<StartPath>& start_paths() {
        "a sampler, a filter or a verifier that Python can call",
        {kModule, {"Which function?", "sample"}, {"sample, filter, verify or constrained?", "sample"}},
        {"python3", "-c", "import draftproof, %1; print(draftproof.audit_callable(%1.%2, kind='%3', profile='quick'))"},
-       "python/README.md has what the function gets and returns; as a test of pytest: draftproof_audit(FUNCTION)"},
+       "python/README.md has what the function gets and returns; as a test of pytest: draftproof_audit(FUNCTION). "
+       "draftproof regress "
+       "--python MODULE:FUNCTION runs it on the cases of kernels"},
       {"kernel",
        "kernels in C, C++ or CUDA",
        {{"cpu or cuda?", "cpu"}, {"Into which new folder?", "my-kernels"}},
