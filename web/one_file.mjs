@@ -1,5 +1,5 @@
-// Makes the page in one file that opens from disk: node one_file.mjs FOLDER FILE. FOLDER has index.html, page.js, draftproof.js and
-// draftproof.wasm. The last two are packed by gzip, and their bytes stand in the page as characters of windows-1252, one each but
+// Makes the page in one file that opens from disk: node one_file.mjs FOLDER FILE. FOLDER has index.html, page.js, course.js,
+// draftproof.js and draftproof.wasm. The last two are packed by gzip, and their bytes stand in the page as characters of windows-1252, one each but
 // for those that a page cannot hold: "=" stands before them, and 64 is added. (Base64 would make them a third larger.) page.js unpacks.
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -22,7 +22,7 @@ const program = Object.entries(parts).map(([id, name]) => `<script type="text/pl
 let page = text('index.html');
 for (const [from, to] of [['<meta charset="utf-8">', '<meta charset="windows-1252">'],
                           ['<!-- one file: the program -->\n', program],
-                          ['<script src="page.js"></script>', `<script>\n${text('page.js')}</script>`]]) {
+                          ...['page.js', 'course.js'].map(name => [`<script src="${name}"></script>`, `<script>\n${text(name)}</script>`])]) {
   if (!page.includes(from)) throw new Error(`index.html has no ${from}`);
   page = page.replace(from, () => to);
 }

@@ -4,6 +4,7 @@ import {createReadStream, existsSync, mkdirSync, statSync, writeFileSync} from '
 import {createServer} from 'node:http';
 import {dirname, join} from 'node:path';
 import {Chromium, Page, wait} from './chromium.mjs';
+import {courseTests} from './course_test.mjs';
 
 const [folder, oneFile, program, pictures] = process.argv.slice(2);
 const kPanels = ['distribution_lab', 'acceptance_decay', 'tree_explorer', 'speedup_by_batch', 'serving_timeline', 'speculate', 'heads'];
@@ -188,6 +189,7 @@ try {
     const temperature = (await page.snapshot('distribution_lab')).parameters.temperature;
     expect(temperature === 2.5, `2.5 was typed, temperature is ${temperature}`);
   });
+  await courseTests(chromium, site, pictures, test, expect, tab => expectQuiet(tab, ownFiles));
   for (const theme of ['dark', 'light'])
     for (const [width, height] of [[1280, 800], [390, 844]])
       await test(`A picture, ${theme}, ${width} pixels wide`, async () => {
