@@ -27,7 +27,7 @@ PythonKernels::PythonKernels(const std::string& name, const std::vector<std::str
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a function that never ends goes with the case
     dup2(requests[0], STDIN_FILENO);
     dup2(answers[1], STDOUT_FILENO);
-    for (const int end : {requests[0], requests[1], answers[0], answers[1]}) close(end);
+    close_range(STDERR_FILENO + 1, ~0U, 0);  // ours, and the pipe by which a case wakes its parent
     execvp(words.front(), words.data());
     _exit(127);
   }

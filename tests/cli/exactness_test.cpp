@@ -226,10 +226,10 @@ TEST_CASE("soak tells its verdict and its rate") {
 }
 
 TEST_CASE("the proofs of a prove that is interrupted are in its file, and JSON that is not there is said") {
-  const ProgramResult json =
+  const ProgramResult asked =
       run_command({"timeout", "-s", "INT", "1", DRAFTPROOF_PROGRAM, "prove", "--long", "--threads", "1", "--json"});
-  CHECK(json.out.empty());
-  CHECK(json.err == "draftproof: interrupted; no JSON was written\n");
+  CHECK(asked.out.empty());
+  CHECK(asked.err == "draftproof: interrupted; no JSON was written\n");
   const TemporaryFolder folder;
   const std::string script =
       "\"$0\" prove --threads 1 --instances 5 > \"$1\" & prove=$!\n"

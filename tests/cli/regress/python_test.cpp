@@ -12,7 +12,7 @@ using Catch::Contains;
 using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
-const std::string kKernels = DRAFTPROOF_SOURCE_DIR "/tests/cli/regress/libraries/numpy_kernels.py";
+const std::string kNumpyKernels = DRAFTPROOF_SOURCE_DIR "/tests/cli/regress/libraries/numpy_kernels.py";
 
 bool numpy_is_here() {
   const bool is_here =
@@ -21,9 +21,10 @@ bool numpy_is_here() {
   return is_here;
 }
 
-ordered_json run(const std::string& fault, const std::string& what, const std::string& filter, int exit_code,
-                 const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments{"regress", "--python", kKernels + what, "--filter", filter, "--samples", "1000"};
+ordered_json run_numpy(const std::string& fault, const std::string& what, const std::string& filter, int exit_code,
+                       const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{"regress",   "--python", kNumpyKernels + what, "--filter", filter,
+                                     "--samples", "1000"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   INFO(fault);
   return json_of(arguments, exit_code, {"FAULT=" + fault});
@@ -39,7 +40,7 @@ std::string first_finding(const ordered_json& document) {
 
 TEST_CASE("functions of Python that are named as calls pass the cases of a library") {
   if (!numpy_is_here()) return;
-  const ordered_json document = run("", "", "/V7/,/V33/,tree_mask/", 0);
+  const ordered_json document = run_numpy("", "", "/V7/,/V33/,tree_mask/", 0);
   CHECK(document.at("within") == "replay");
   CHECK(document.at("library").at("calls") ==
         ordered_json({"filter", "sample", "verify_chain", "guidance", "tree_mask"}));
@@ -51,29 +52,33 @@ TEST_CASE("functions of Python that are named as calls pass the cases of a libra
 TEST_CASE("faults of functions are found: too much mass, no residual, a written input, an exception, an end") {
   if (!numpy_is_here()) return;
   const std::string filters = "filter/every_filter/f32/V33/,filter/top_p_alone/f32/V1000/";
-  CHECK_THAT(first_finding(run("top_p", "", filters, 1)),
-             Contains("wrongly kept") && Contains("run it again: draftproof regress --python " + kKernels));
-  CHECK_THAT(first_finding(run("residual", "", "verify_chain/ragged/probabilities_f32/probabilities_f32/V7/", 1)),
+  CHECK_THAT(first_finding(run_numpy("top_p", "", filters, 1)),
+             Contains("wrongly kept") && Contains("run it again: draftproof regress --python " + kNumpyKernels));
+  CHECK_THAT(first_finding(run_numpy("residual", "", "verify_chain/ragged/probabilities_f32/probabilities_f32/V7/", 1)),
              Contains("replay"));
   const std::string one = "filter/plain/f32/V33/";
-  CHECK_THAT(first_finding(run("input", "", one, 1)), Contains("logits: the call wrote to this input"));
-  CHECK_THAT(first_finding(run("raises", "", one, 1)), Contains("filter: IndexError: row 7 of 4"));
-  CHECK_THAT(first_finding(run("exit", "", one, 1)), Contains("Python: it ended with exit code 3"));
-  CHECK_THAT(first_finding(run("shape", "", one, 1)), Contains("filtered: has the shape [4, 32]; expected [4, 33]"));
+  CHECK_THAT(first_finding(run_numpy("input", "", one, 1)), Contains("logits: the call wrote to this input"));
+  CHECK_THAT(first_finding(run_numpy("raises", "", one, 1)), Contains("filter: IndexError: row 7 of 4"));
+  CHECK_THAT(first_finding(run_numpy("exit", "", one, 1)), Contains("Python: it ended with exit code 3"));
+  CHECK_THAT(first_finding(run_numpy("shape", "", one, 1)),
+             Contains("filtered: has the shape [4, 32]; expected [4, 33]"));
 }
 
 TEST_CASE("one function with a name of its own is tested as a call, without what its parameters do not name") {
   if (!numpy_is_here()) return;
   const ordered_json document =
-      run("", ":top_p_alone", "sample/top_p_alone/f32/V1000/,sample/plain/f32/V33/", 0, {"--call", "sample"});
+      run_numpy("", ":top_p_alone", "sample/top_p_alone/f32/V1000/,sample/plain/f32/V33/", 0, {"--call", "sample"});
   CHECK(document.at("within") == "distribution");
   CHECK(document.at("equal") == 2);
   CHECK_FALSE(
-      first_finding(run("top_p", ":top_p_alone", "sample/top_p_alone/f32/V1000/", 1, {"--call", "sample"})).empty());
-  check_refused({"regress", "--python", kKernels + ":top_p_alone"}, {"top_p_alone is the name of no call", "--call"});
-  check_refused({"regress", "--python", kKernels + ":wrong", "--call", "filter"},
+      first_finding(run_numpy("top_p", ":top_p_alone", "sample/top_p_alone/f32/V1000/", 1, {"--call", "sample"}))
+          .empty());
+  check_refused({"regress", "--python", kNumpyKernels + ":top_p_alone"},
+                {"top_p_alone is the name of no call", "--call"});
+  check_refused({"regress", "--python", kNumpyKernels + ":wrong", "--call", "filter"},
                 {"wrong takes target_logits", "top_k"});
   check_refused({"regress", "--python", "no_such_module"}, {"no_such_module: cannot be tested: ModuleNotFoundError"});
-  check_refused({"regress", "--python", kKernels, "--library", "x.so"}, {"--library: has no use with --python"});
-  check_refused({"regress", "--python", kKernels, "--call", "sample"}, {"--call: has no use without MODULE:FUNCTION"});
+  check_refused({"regress", "--python", kNumpyKernels, "--library", "x.so"}, {"--library: has no use with --python"});
+  check_refused({"regress", "--python", kNumpyKernels, "--call", "sample"},
+                {"--call: has no use without MODULE:FUNCTION"});
 }
