@@ -329,17 +329,16 @@ void add_sim(Options& options, ProgramContext& context) {
                "Scenario to run: a file, or a shipped one's name, as chat (docs/simulator.md)", "SCENARIO.toml");
   PredictionRequest& of_log = arguments->of_log;
   options.file("--from", of_log.log,
-               "Instead: the scenario of a server's log, with its model, acceptance, load, and arrivals where it has a "
+               "Scenario of a server's log instead, with its model, acceptance, load, and arrivals where it has a "
                "line of each request");
-  options.text("--gpu", of_log.gpu, "Of --from: the GPU, which no server logs", "GPU");
-  options.text("--model", of_log.model, "Of --from: instead of the log's", "MODEL");
-  options.text("--drafter", of_log.drafter, "Of --from: instead of the log's", "DRAFTER");
-  options.text("--acceptance", of_log.acceptance, "Of --from: an acceptance model instead of what the log says",
-               "MODEL");
+  options.text("--gpu", of_log.gpu, "GPU of the log's server, which no server logs", "GPU");
+  options.text("--model", of_log.model, "Model of it, instead of the log's", "MODEL");
+  options.text("--drafter", of_log.drafter, "Drafter of it, instead of the log's", "DRAFTER");
+  options.text("--acceptance", of_log.acceptance, "Acceptance model of it, instead of what the log says", "MODEL");
   constexpr IntegerRange kLengths{1, 1 << 24};
-  options.integer("--prompt", of_log.prompt, kLengths, "Of --from: tokens of a prompt, if the log does not say them");
-  options.integer("--output", of_log.output, kLengths, "Of --from: tokens of an answer, if the log does not say them");
-  options.text("--save", arguments->save, "Of --from: a folder for the scenario and its trace", "DIR");
+  options.integer("--prompt", of_log.prompt, kLengths, "Tokens of its prompts, if the log does not say them");
+  options.integer("--output", of_log.output, kLengths, "Tokens of its answers, if the log does not say them");
+  options.text("--save", arguments->save, "Folder for the log's scenario and its trace", "DIR");
   options.used_only({"--gpu", "--model", "--drafter", "--acceptance", "--prompt", "--output", "--save"},
                     "without --from", [arguments] { return !arguments->of_log.log.empty(); });
   options.text("--out", arguments->out,
