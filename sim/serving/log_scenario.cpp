@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -18,16 +19,14 @@ namespace {
 
 constexpr std::size_t kArrivalsLeast = 10;  // fewer say nothing of a load
 
-// Seconds since the first one, of the lines in which a server says that a request came.
-std::vector<double> arrivals_in(std::string_view text, const std::string& name) {
-  constexpr std::string_view kRequestMarks[] = {"Added request ", "Received request "};
+// Seconds since the first one, of the lines with these words.
+std::vector<double> arrivals_in(std::string_view text, const std::string& name, std::string_view mark) {
   constexpr int kDay = 86'400;
   std::vector<double> seconds;
   std::optional<int> before;
   double now = 0.0;
   for (TextLines lines(text, name); lines.next();) {
-    if (std::ranges::none_of(kRequestMarks, [&](std::string_view mark) { return has_words(lines.line(), mark); }))
-      continue;
+    if (!has_words(lines.line(), mark)) continue;
     const std::optional<int> time = time_of_day(lines.line());
     if (!time) continue;
     if (before) now += (*time - *before + kDay) % kDay;
@@ -35,6 +34,14 @@ std::vector<double> arrivals_in(std::string_view text, const std::string& name) 
     seconds.push_back(now);
   }
   return seconds;
+}
+
+// Of the lines in which a server says that a request came: one kind of them, since two processes may both say it.
+std::vector<double> arrivals_in(std::string_view text, const std::string& name) {
+  std::vector<double> most;
+  for (const char* const mark : {"Added request ", "Received request ", "Receive: obj=", "Receive: rid="})
+    if (std::vector<double> found = arrivals_in(text, name, mark); found.size() > most.size()) most = std::move(found);
+  return most;
 }
 
 struct MeanRates {

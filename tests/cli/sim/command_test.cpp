@@ -59,6 +59,7 @@ TEST_CASE("sim --from makes a scenario of a server's log: its arrivals, mean len
     requests += "INFO 07-07 " + std::string(i < 10 ? "23:59:" : "00:00:") +
                 std::to_string(i < 10 ? 40 + 2 * i : 100 + 2 * (i - 10)).substr(i < 10 ? 0 : 1) +
                 " [async_llm.py:270] Added request chatcmpl-" + std::to_string(i) + ".\n";
+  requests += "INFO 07-07 00:00:20 [logger.py:43] Received request chatcmpl-19\n";  // the same, by another process
   write_whole_file(log, start + requests + windows + windows);
   const std::string saved = folder.file("saved");
   const ordered_json document = json_of({"sim", "--from", log, "--gpu", "H100", "--save", saved});
