@@ -19,10 +19,10 @@ struct LogScenario {
 };
 inline constexpr const char* kTraceOfLog = "requests.csv";
 
-// `request` is that of a prediction with this log. A log with the arrivals of requests (vLLM's "Added request ...", SGLang's
-// "Receive: ...", with times) has them replayed, with mean lengths from its throughput; any other becomes a closed loop at its mean load, whose
-// lengths are asked for where the log does not say them (request.prompt, request.output; 0: by the log). Errors as of
-// inputs_of(); (usage): a length or a load that nothing says, stages of a pipeline.
+// `request` is that of a prediction with this log. A log with the arrivals of requests (vLLM's "Added request ...",
+// SGLang's "Receive: ...", with times) has them replayed, with mean lengths from its throughput; any other becomes a
+// closed loop at its mean load, whose lengths are asked for where the log does not say them (request.prompt,
+// request.output; 0: by the log). Errors as of inputs_of(); (usage): a length that nothing says, stages of a pipeline.
 LogScenario scenario_of_log(const PredictionRequest& request);
 
 // The scenario with some of its values changed, and its trace; nothing is read from a file.
