@@ -1,5 +1,5 @@
-// Exercises with other numbers, for each student their own: templates of the course with numbers drawn from a seed, whose
-// answers the exercise's own command gives.
+// Exercises with other numbers, for each student their own: templates of the course with numbers drawn from a seed,
+// whose answers the exercise's own command gives.
 #pragma once
 
 #include <cstdint>

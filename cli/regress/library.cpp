@@ -177,8 +177,8 @@ void run_library_regression(const LibraryOptions& given, ProgramContext& context
     const std::string again = "; run it again: draftproof regress " +
                               (options.python.empty() ? "--library " + options.file : "--python " + options.python) +
                               (options.call.empty() ? "" : " --call " + options.call) + " --within " + within +
-                              " --seed " + std::to_string(options.seed) + " --samples " + std::to_string(options.draws) +
-                              " --filter ";
+                              " --seed " + std::to_string(options.seed) + " --samples " +
+                              std::to_string(options.draws) + " --filter ";
     Progress progress("regress", cases.size(), "cases",
                       "nothing of it is kept; --filter PART runs the cases with PART in their names");
     report = regress::run_library(source, cases, judge, options.case_seconds, again, [&] { progress.advance(); });

@@ -1,4 +1,5 @@
-// draftproof regress --library and --python: somebody else's kernels (gpu/draftproof_kernels.h) on the regression's cases.
+// draftproof regress --library and --python: somebody else's kernels (gpu/draftproof_kernels.h, or Python) on the
+// regression's cases.
 #pragma once
 
 #include <cstdint>

@@ -13,13 +13,13 @@ namespace draftproof {
 // Error (input) at `where`: the document has no list at the pointer.
 const Json& list_at(const Json& document, const std::string& pointer, const std::string& where);
 
-// How many pairs each comparison with a wished difference needs, in sentences: by the spread of the pairs that are in the
-// folder of a pilot (a study with runs of these names; empty: none), else by the file's own. Errors (input): a
+// How many pairs each comparison with a wished difference needs, in sentences: by the spread of the pairs that are in
+// the folder of a pilot (a study with runs of these names; empty: none), else by the file's own. Errors (input): a
 // document of the pilot has not what is compared; (usage): there is no such folder.
 std::vector<std::string> planned_pairs(const Study& study, const std::string& pilot);
 
-// A forest plot, a gnuplot script: the difference of each comparison with its interval and 0, in per cent of b where all
-// b have a mean above 0.
+// A forest plot, a gnuplot script: the difference of each comparison with its interval and 0, in per cent of b where
+// all b have a mean above 0.
 std::string forest_plot(const Table& comparisons);
 
 // A row a comparison. Errors (input): a list or a quantity that a document has not, lists of other items.

@@ -1,5 +1,5 @@
-// Somebody else's kernels, in a shared library (draftproof_kernels.h) or functions of Python (python_kernels.hpp), and calls
-// of them on memory of the kind that they take, each array between guard words.
+// Somebody else's kernels, in a shared library (draftproof_kernels.h) or functions of Python (python_kernels.hpp), and
+// calls of them on memory of the kind that they take, each array between guard words.
 #pragma once
 
 #include <cstdint>

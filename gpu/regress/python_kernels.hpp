@@ -1,5 +1,5 @@
-// Kernels that are functions of a Python process (python_kernels.py): it gets the arrays of a call through a pipe, and sends
-// back those that it wrote.
+// Kernels that are functions of a Python process (python_kernels.py): it gets the arrays of a call through a pipe, and
+// sends back those that it wrote.
 #pragma once
 
 #include <sys/types.h>
@@ -33,8 +33,8 @@ class PythonKernels {
   // What it says of itself: "name", "numbers", "calls", "without" (parameters that no function takes).
   const nlohmann::json& description() const { return description_; }
 
-  // True: the function takes the inputs, and the outputs have what it returned. Errors: SoundFailure of what the function
-  // raises, returns or changes; (internal): the process ended.
+  // True: the function takes the inputs, and the outputs have what it returned. Errors: SoundFailure of what the
+  // function raises, returns or changes; (internal): the process ended.
   bool call(const std::string& name, std::int64_t vocab_size, const std::vector<KernelArray>& arrays);
 
  private:
