@@ -86,6 +86,8 @@ class FromLog {
                                       " shares its layers among stages, which the simulator has not; expected --pp 1");
     scenario_.seen = inputs_.seen->text();
     scenario_.notes = inputs_.notes;
+    for (const CheckedStep& step : inputs_.steps)
+      scenario_.notes.push_back("The log's step takes " + step.text() + "; the scenario's clock is the preset's.");
     rates_ = rates_of(data_);
     scenario_.tokens_per_second = rates_.generated;
     const std::vector<double> arrivals = arrivals_in(text_, asked_.log);
