@@ -178,8 +178,8 @@ std::string forest_plot(const Table& comparisons) {
          << ".6]\nset ytics (";
   for (std::size_t i = 0; i < count; ++i)
     script << (i == 0 ? "" : ", ") << gnuplot_quoted(std::get<std::string>(comparisons.rows[i][0])) << ' ' << count - i;
-  script << ")\nset arrow from 0, graph 0 to 0, graph 1 nohead lw 1 lc rgb '#555555'\nset offsets graph 0.05, graph "
-            "0.05, 0, 0\nplot $rows using 1:2:3:4 with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '#1f5fa8'\n";
+  script << ")\nset arrow from 0, graph 0 to 0, graph 1 nohead lw 1 lc rgb '#555555'\nset xrange [*<0:0<*]\nplot $rows "
+            "using 1:2:3:4 with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '#1f5fa8'\n";
   return script.str();
 }
 
