@@ -8,16 +8,17 @@ FAULT = os.environ.get("FAULT", "")
 
 
 def _filtered(row, temperature, top_k, top_p, min_p):
-    kept = row / (temperature if temperature > 0 else np.float32(1))
+    if temperature == 0:
+        return np.where(np.arange(len(row)) == np.argmax(row), row, np.float32(-np.inf))
+    kept = row / temperature
     mass = np.exp(kept.astype(np.float64) - kept.max())
     order = np.lexsort((np.arange(len(row)), -kept))
     before = np.cumsum(mass[order]) - mass[order]
     dropped = before >= (1.03 if FAULT == "top_p" else 1.0) * np.float64(top_p) * mass.sum() if top_p < 1 else np.zeros(len(row), dtype=bool)
     dropped |= mass[order] < np.float64(min_p) * mass.max()
-    if temperature > 0 and top_k > 0:
+    if top_k > 0:
         dropped[top_k:] = True
-    if temperature > 0:
-        kept[order[dropped]] = -np.inf
+    kept[order[dropped]] = -np.inf
     return kept
 
 
@@ -43,7 +44,7 @@ def sample(logits, params, uniforms):
     tokens = []
     for row, t, k, p, m, u in zip(logits, *(params[name] for name in ("temperature", "top_k", "top_p", "min_p")), uniforms):
         kept = _filtered(row, t, k, p, m)
-        tokens.append(int(np.argmax(kept)) if t == 0 else _draw(np.exp(kept - kept.max()), u))
+        tokens.append(_draw(np.exp(kept - kept.max()), u))
     return tokens
 
 
@@ -82,12 +83,13 @@ def tree_mask(cu_num_draft_tokens, parents, draft_len_max):
     return mask
 
 
-def top_p_alone(logits: "np.ndarray", temperature, top_p, seeds):
+def top_p_alone(logits, temperature, top_p, seeds, steps):
     """Draws with a generator of its own."""
     tokens = []
-    for row, t, p, seed in zip(logits, temperature, top_p, seeds):
+    for row, t, p, seed, step in zip(logits, temperature, top_p, seeds, steps):
         kept = _filtered(row, t, 0, p, 0)
-        tokens.append(int(np.argmax(kept)) if t == 0 else _draw(np.exp(kept - kept.max()), np.random.default_rng(int(seed)).random()))
+        number = np.random.default_rng([int(seed), 0 if FAULT == "step" else int(step)]).random()
+        tokens.append(_draw(np.exp(kept - kept.max()), number))
     return tokens
 
 
