@@ -1,4 +1,4 @@
-# What `cmake --install` installs, by components; the tree can be moved as a whole (docs/install.md).
+# Contents of `cmake --install`, by components; the tree can be moved as a whole (docs/install.md).
 #   program   bin/draftproof, lib/draftproof/verbs
 #   data      share/draftproof (draftproof_data), share/man/man1, which the program writes: it is installed before
 #   in_one    of ./draftproof wheel, and by its name alone: bin/draftproof with all verbs but those of windows

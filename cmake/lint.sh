@@ -66,7 +66,7 @@ lint_verb() {
       printf '%s' "$clang_tidy_package" >"$tools/.package"
     fi
   ) 9>"$root/build/lint/.lock" || exit
-  # Of a file that is not built here, clang-tidy would guess how: the windows of the dashboard without Dear ImGui.
+  # clang-tidy would have to guess flags of files that are not built here: the dashboard's windows without Dear ImGui.
   local commands=$root/build/lint/compile_commands.json built=() file
   for file in "${analysed[@]}"; do
     if grep -qF "\"file\": \"$file\"" "$commands"; then built+=("$file"); fi

@@ -1,4 +1,4 @@
-# What the launcher installs: packages of Debian, and of the Python package index. Read by ./draftproof.
+# Packages that the launcher installs, of Debian and of the Python package index. Read by ./draftproof.
 
 # Debian's package | who needs it | how to see that it is there | what it is for
 #   program: without it nothing runs. lint: only ./draftproof lint. mpi: only ./draftproof build --with-mpi. dash: only

@@ -134,7 +134,7 @@ class Checks {
     at_least("requests", requests, row_request == nullptr ? rows : std::min<std::int64_t>(rows, 1));
     at_most("requests", requests, kBlocksMax, "requests");
   }
-  // Of one device; what it has no tokens of has no logits.
+  // Checks the part of one device; a device without tokens has no logits.
   void shard(const draftproof_shard& s) const {
     vocabulary(s.vocab_size);
     row_count("shard.rows", s.rows, s.vocab_size);

@@ -18,7 +18,7 @@ struct SpeculateSettings;
 struct SpeedupByBatchSettings;
 struct TreeExplorerSettings;
 
-// What a lesson leaves open, as the model or the head, is that of `current`.
+// Settings that a lesson leaves open, as the model or the head, are those of `current`.
 std::vector<Lesson<AcceptanceDecaySettings>> lessons(const AcceptanceDecaySettings& current);
 std::vector<Lesson<DistributionLabSettings>> lessons(const DistributionLabSettings& current);
 std::vector<Lesson<ExactnessSettings>> lessons(const ExactnessSettings& current);

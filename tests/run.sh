@@ -1,6 +1,6 @@
-# What ./draftproof test and test-python run. Read by ./draftproof.
+# The verbs test and test-python. Read by ./draftproof.
 
-# What tests need beside the compiler; sets module_python where the Python module can be built.
+# Prepares what tests need beside the compiler; sets module_python where the Python module can be built.
 prepare_tests() {
   require_packages "program figures tests dash" dash
   fetch imgui || note "the tests of the dashboard will be skipped"
@@ -90,7 +90,7 @@ test_everything() {
   if ((${#failed_checks[@]})); then fail 1 "test --all: failed: $(printf '%s; ' "${failed_checks[@]}")see above"; fi
 }
 
-# Of an option that it does not know ctest says nothing, and runs all tests.
+# ctest ignores options that it does not know, and runs all tests.
 require_ctest_options() {  # arguments of ctest
   local help argument name
   command -v ctest >/dev/null || return 0

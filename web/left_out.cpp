@@ -1,4 +1,4 @@
-// What stands in a page in place of sources that it leaves out (DRAFTPROOF_WITHOUT in CMakeLists.txt), and says so
+// Replaces, in a page, sources that it leaves out (DRAFTPROOF_WITHOUT in CMakeLists.txt), and says so
 // where it is asked for.
 #include <cerrno>
 
@@ -10,7 +10,7 @@
 
 namespace draftproof {
 
-// Of Hugging Face folders, which need utf8proc: a page opens files.
+// Refuses Hugging Face folders, which need utf8proc: a page opens files.
 std::shared_ptr<const Tokenizer> tokenizer_of_folder(const std::string& folder) {
   throw input_error(folder, "folders are not opened in the page; expected SmolLM2 or ngram:ORDER");
 }

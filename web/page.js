@@ -1,4 +1,4 @@
-// What the page does around the program: it loads it, gives each panel a Web Worker with a second instance, and knows addresses, files,
+// The page around the program: loads it, gives each panel a Web Worker with a second instance, and handles addresses, files,
 // the clipboard and downloads. The program calls Module.draftproof; it is called as Module._draftproof_... (web/main.cpp, instances.cpp).
 'use strict';
 

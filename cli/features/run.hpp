@@ -1,4 +1,4 @@
-// What `draftproof features` writes: the target's own answers with its hidden features, in shards of a fixed number of
+// Output of `draftproof features`: the target's own answers with its hidden features, in shards of a fixed number of
 // prompts each, FOLDER/shard-00000.safetensors, ...
 //
 //   tokens        I32 [n]               prompt and answer, one text behind another; the last token of a text, of which

@@ -1,4 +1,4 @@
-// What `draftproof model` says of a drafting head.
+// The report of `draftproof model` on a drafting head.
 #pragma once
 
 #include <cstdint>

@@ -128,7 +128,7 @@ void print_row(std::ostream& out, const std::string& batch, const std::string& d
   out << line.data();
 }
 
-// What to do at a batch size; how likely a loss is with the best draft, also where that is left off.
+// The advice for a batch size, and how likely a loss is with the best draft, even where none is advised.
 void print_decision(std::ostream& out, const BatchPrediction& batch) {
   const PredictionRow& best = batch.rows[batch.best];
   if (!batch.fits) {

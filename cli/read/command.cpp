@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a reader may look at before it says whether the file is its own.
+// Everything that a reader may look at to recognise its file.
 struct Content {
   std::string path;
   bool is_folder = false;
@@ -56,7 +56,7 @@ SeenFile see_head(const Content& content) {
           {}};
 }
 
-// Of a folder its config.json, else the file itself.
+// The config.json of a folder, else the file itself.
 std::string config_path(const Content& content) {
   return content.is_folder ? (fs::path(content.path) / "config.json").string() : content.path;
 }
@@ -241,7 +241,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-// Of weights, which may be large, the beginning alone.
+// Reads only the beginning of weights, which may be large.
 LogText text_of(const std::string& path) {
   if (path != "-") {
     std::string begin(16, '\0');

@@ -1,4 +1,4 @@
-// Of the program for a bare GPU machine without Boost's headers (CMakeLists.txt): bits alone.
+// Part of the program for a bare GPU machine without Boost's headers (CMakeLists.txt): compares bits alone.
 #include "base/error.hpp"
 #include "cli/regress/library_statistics.hpp"
 

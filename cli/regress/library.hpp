@@ -34,7 +34,7 @@ void run_library_regression(const LibraryOptions& options, ProgramContext& conte
 // (input) naming the folder or the file.
 void write_skeleton(const std::string& kind, const std::string& folder);
 
-// What differs, and a line a call, of any regression.
+// Print the mismatches of a regression, and a line for each call.
 void print_findings(const regress::RegressionReport& report);
 void print_tallies(const regress::RegressionReport& report);
 

@@ -219,7 +219,7 @@ class Statistics {
     return drafted;
   }
 
-  // Of recorded numbers; empty where all are in [0, 1].
+  // The first fault of recorded numbers; empty where all are in [0, 1].
   static std::string what_is_wrong(const std::string& name, const std::vector<double>& numbers) {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (!(numbers[i] >= 0.0 && numbers[i] <= 1.0))
@@ -398,7 +398,7 @@ class Statistics {
                               batch.row_stride};
         }
         if (options_.replays) {
-          // Of a tree a coin a row: of RRSw that of the draft before it.
+          // A tree has a coin for each row; with RRSw it is that of the draft before it.
           const std::int64_t first = batch.begin(b) + (batch.is_tree ? b : 0);
           const std::int64_t skipped = verifier == Verifier::rrsw ? 1 : 0;
           const std::int64_t count = k + (verifier == Verifier::target_only ? 1 : 0);
@@ -431,7 +431,7 @@ class Statistics {
     return audit_taken(std::move(sample), std::move(taken), verifier);
   }
 
-  // Of a path that is not that of the accepted drafts.
+  // The fault of a path that is not that of the accepted drafts.
   static std::string what_is_wrong(std::span<const std::int32_t> path, const DraftTree& draft,
                                    std::span<const Token> emitted) {
     std::int32_t parent = kRootNode;

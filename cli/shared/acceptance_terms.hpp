@@ -1,4 +1,4 @@
-// What the two lengths of speculation count, for the help of every command that prints them.
+// Definitions of the two lengths of speculation, for the help of every command that prints them.
 #pragma once
 
 #include "cli/shared/options.hpp"

@@ -98,7 +98,7 @@ void write_figure_of(const Artefacts& artefacts, const ProgramContext& context, 
   write_figure(artefacts.figure, script, options);
 }
 
-// Of verbs whose result is a snapshot of studies/.
+// For verbs whose result is a snapshot of studies/.
 template <class Snapshot>
 void write_artefacts(const Artefacts& artefacts, const std::string& caption, const Snapshot& snapshot,
                      const ProgramContext& context) {

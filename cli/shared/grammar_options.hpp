@@ -27,10 +27,10 @@ struct GrammarOptions {
 void add_grammar_options(
     Options& command, GrammarOptions& options, const std::function<bool()>& has_others = [] { return false; });
 
-// What the options name; reads its file. Errors (usage): more than one; (input) a file that cannot be read.
+// The grammar that the options name; reads its file. Errors (usage): more than one; (input) a file cannot be read.
 std::optional<GrammarSource> grammar_source(const GrammarOptions& options);
 
-// Of options that name one.
+// The form of the grammar that the options name.
 GrammarForm grammar_form(const GrammarOptions& options);
 
 }  // namespace draftproof

@@ -14,7 +14,7 @@
 // option is given. Variables must live until on_run's function returns.
 //
 // Values are read strictly (base/strict_number.hpp): no empty text, "010", "-1" for a count, 2^64, "nan" or "1x".
-// What is refused is an Error (usage) in one sentence, as "--top-p is '1.5'; expected a number in (0, 1]".
+// A refusal is an Error (usage) in one sentence, as "--top-p is '1.5'; expected a number in (0, 1]".
 #pragma once
 
 #include <cstdint>

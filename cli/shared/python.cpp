@@ -16,7 +16,7 @@ namespace draftproof {
 
 namespace {
 
-// What -I takes away and is no current folder.
+// Paths that -I removes, except the current folder.
 constexpr const char* kPaths =
     "import os, site, sys\n"
     "sys.path[:0] = [p for p in os.environ.get('PYTHONPATH', '').split(os.pathsep) if os.path.isabs(p)]\n"

@@ -57,7 +57,7 @@ class Measurement {
   // The prompts of `work` in batches. Plain decoding comes first in every other batch, speculation in the others.
   // Errors: a prompt that is too long, a model without a chat template.
   SpeculateRow measure(const Work& work, const Configuration& configuration);
-  // What --oracle compared so far: {"rows", "drafts", "different", "first"}; null without it. Errors (usage): it is
+  // Comparisons of --oracle so far: {"rows", "drafts", "different", "first"}; null without it. Errors (usage): it is
   // asked for, and no drafter is a head.
   Json oracle_json();
 

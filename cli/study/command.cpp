@@ -228,7 +228,7 @@ void run(const StudyArguments& arguments, ProgramContext& context) {
   if (!finished) return;
   const std::vector<FinishedRun>& all = *finished;
   const StudyFolder& folder = *own;
-  // Of a former study that had some.
+  // Remove those of a former study that had some.
   for (const char* suffix : {".tex", ".md", ".csv"}) fs::remove(folder.table(std::string("comparisons") + suffix));
   std::vector<Table> tables(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -25,7 +25,7 @@ std::string forest_plot(const Table& comparisons);
 // A row a comparison. Errors (input): a list or a quantity that a document has not, lists of other items.
 Table comparisons_of(const Study& study, const std::vector<FinishedRun>& all);
 
-// Of one run, as soon as it is there: whether its document has what its table and the comparisons take. Errors (input).
+// Checks one run as soon as it is there: its document must have what its table and comparisons take. Errors (input).
 void require_what_is_taken(const Study& study, const StudyRun& run, const Json& document);
 
 }  // namespace draftproof

@@ -269,7 +269,7 @@ std::string StudyFolder::finish(const StudyRun& run) const {
   RunKey key;
   key.program = program_and_commit();
   key.command = shell_command(run.arguments);
-  // What a command left that was stopped it goes on with; what another one left, or one that ended, is not its own.
+  // A stopped command goes on with its own files; those of another command, or of one that ended, are removed.
   const RunKey before = read_key(run);
   if (before.program != key.program || before.command != key.command || !before.document.empty())
     fs::remove_all(own(run));

@@ -17,7 +17,7 @@
 
 namespace draftproof {
 
-// What a run's document was made from. A run is there while all of it holds still.
+// Everything that a run's document was made from. The run counts as finished while none of it changes.
 struct RunKey {
   std::string program;                                      // with its commit
   std::string command;                                      // as the study writes it
@@ -62,7 +62,7 @@ class StudyFolder {
  private:
   struct Command;
   std::filesystem::path key(const StudyRun& run) const { return path_ / "runs" / (run.name + ".key"); }
-  // Of the files that the run's command writes where nothing or a relative name is said: --out.
+  // The folder of the run's --out, unless an absolute one is given.
   std::filesystem::path own(const StudyRun& run) const { return path_ / "files" / run.name; }
   RunKey read_key(const StudyRun& run) const;
   void write_key(const StudyRun& run, const RunKey& key) const;
@@ -85,7 +85,7 @@ void finish_runs(const Study& study, Points& points, const StudyFolder& folder, 
                  std::set<std::string>& warnings, const std::function<void(const StudyRun&)>& look,
                  const std::function<void()>& on_error);
 
-// Of the study's own files, which a later run may replace.
+// Text of one of the study's own files, which a later run may replace.
 std::string text_of_file(const std::filesystem::path& path);
 
 }  // namespace draftproof

@@ -24,7 +24,7 @@ struct ChatMessage {
   std::string content;
 };
 
-// What a template may ask for beside the conversation.
+// Values that a template may ask for beside the conversation.
 struct ChatContext {
   std::optional<std::string> start;  // bos_token
   std::optional<std::string> end;    // eos_token

@@ -67,7 +67,7 @@ void keep_nodes(Draft& draft, std::span<const std::int32_t> nodes) {
   draft.confidences = std::move(kept.confidences);
 }
 
-// Of a grammar that this vocabulary cannot write to its end.
+// The error for a grammar that this vocabulary cannot write to its end.
 Error dead_end(const ActiveRequest& request, std::size_t new_tokens) {
   return input_error("request " + std::to_string(request.id),
                      "no token of the vocabulary goes on with its grammar behind " +
@@ -188,7 +188,7 @@ void ModelBackend::propose(const StepPlan& plan) {
                     "it proposed " + std::to_string(draft.tree.size()) + " nodes; expected at most " +
                         std::to_string(nodes_max));
       if (by_confidence) require_confidences(draft.confidences, draft.tree.tokens.size());
-      // What was drawn is told as it was drawn; what was looked up depends on what is known, the grammar too.
+      // Drawn drafts stay as they were drawn; one-hot drafts may depend on all that is known, the grammar too.
       if (orders[i].context.follows_grammar && draft.proposal_kind == ProposalKind::one_hot)
         keep_nodes(draft, allowed_nodes(*orders[i].context.grammar, draft.tree));
     } catch (const Error&) {
@@ -231,7 +231,7 @@ void ModelBackend::keep_confident(const StepPlan& plan) {
   }
 }
 
-// What the request's grammar allows in the rows of the step. The request's own mask stays within it.
+// Masks of the request's grammar for the rows of the step. The request's own mask stays within them.
 void ModelBackend::fill_grammar_masks(ActiveRequest& request) const {
   DraftMask mask(*request.grammar, target_.vocab_size());
   if (mask.allowed_after({}).empty()) throw dead_end(request, 0);
@@ -363,7 +363,7 @@ void ModelBackend::show_features(const StepPlan& plan) {
       const auto first = static_cast<std::int32_t>(places_[i][static_cast<std::size_t>(s)].first_token);
       for (std::int32_t t = 0; t < stream.num_tokens; ++t) of.rows.push_back(first + t);
       if (!planned.sample || !active.speculates) continue;
-      // Of a request that stopped among accepted tokens the rest is in no stream.
+      // A request that stopped among accepted tokens has the rest in no stream.
       const std::int64_t known = static_cast<std::int64_t>(of.stream.size()) - stream.end();
       for (const std::int32_t node : active.step.emission.path)
         if (static_cast<std::int64_t>(of.rows.size()) < stream.num_tokens + known)

@@ -78,7 +78,7 @@ struct DraftJob {
   std::exception_ptr failure = nullptr;  // an Error of this request alone
 };
 
-// What a pass of the target computed of a stream of a request, whether that speculates or not: features at consecutive
+// The features that a pass of the target computed for a stream, whether its request speculates or not, at consecutive
 // positions, accepted drafts included. Whatever a preemption makes the target compute again comes again; tokens that
 // the prefix cache spared do not come.
 struct ComputedTokens {
@@ -91,7 +91,7 @@ struct ComputedTokens {
   bool samples = false;  // the newest token follows the last of them
 };
 
-// What a drafter keeps beside the KV of an engine, block by block: it is copied, shared and given up with the blocks.
+// A drafter's own storage beside the engine's KV, block by block: copied, shared and released with the blocks.
 class DraftCache {
  public:
   virtual ~DraftCache() = default;
@@ -115,7 +115,7 @@ class Drafter {
   // The request has ended with this context.
   virtual void finish(const DraftContext&) {}
 
-  // Of heads, which read the target's features.
+  // The following are for heads, which read the target's features.
 
   // The layers of the target whose features the drafter reads (ForwardBatch::hidden_layers).
   virtual std::span<const std::int32_t> hidden_layers() const { return {}; }

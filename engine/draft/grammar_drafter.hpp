@@ -1,4 +1,4 @@
-// What a request's grammar forces, as drafts: where one token alone may follow, or every sentence goes on with the same
+// Drafts that a request's grammar forces: where one token alone may follow, or every sentence goes on with the same
 // text, that is the draft, for nothing. Elsewhere another drafter proposes. A token that stands alone is accepted with
 // certainty; of a text one way to write it is proposed, and the target decides, as of every draft: exact under every
 // lossless verifier.

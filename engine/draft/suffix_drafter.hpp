@@ -9,7 +9,7 @@
 //
 // In the tree form, nodes are added in the order of their probabilities, until the plan's shape has no more.
 //
-// What other requests emitted changes drafts. That changes no output at temperature 0 or under a coupled verifier;
+// Drafts depend on other requests' output. That changes no text at temperature 0 or under a coupled verifier;
 // otherwise the output's distribution stays and its tokens may differ.
 #pragma once
 

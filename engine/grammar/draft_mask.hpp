@@ -1,4 +1,4 @@
-// What a grammar allows along drafts: behind every node the mask of its own path, however trees branch and in whatever
+// Masks of a grammar along drafts: behind every node that of its own path, however trees branch and in whatever
 // order nodes are asked for. The state is moved along the path and taken back, so that drafts leave no trace in it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a grammar allows next, token by token. The engine and its drafters know grammars by this interface alone; where
+// The tokens that a grammar allows next. The engine and its drafters know grammars by this interface alone; where
 // they come from stands in compile_grammar.hpp.
 #pragma once
 

@@ -29,7 +29,7 @@ int depth_of(std::string_view text) {
   return deepest;
 }
 
-// What schemas may hold beside what is_note() knows, and where further schemas are.
+// Keywords that schemas may hold beside those of is_note(), and where further schemas are.
 class KeywordCheck {
  public:
   KeywordCheck(const SchemaConjunctions& conjunctions) : conjunctions_(conjunctions) {}

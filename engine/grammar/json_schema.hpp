@@ -17,7 +17,7 @@ using SchemaJson = nlohmann::ordered_json;
 // off. The schema may stand in OpenAI's wrapper, {"name": ..., "strict": ..., "schema": {...}}.
 std::string supported_schema(const std::string& text, const std::string& where);
 
-// What "#/$defs/a" or "#" names in `root`; null where nothing is there.
+// The schema that "#/$defs/a" or "#" names in `root`; null where there is none.
 const SchemaJson* referenced_schema(const SchemaJson& root, const std::string& reference);
 
 // Equal as JSON has it: names of objects in any order, 1 and 1.0 alike.

@@ -30,7 +30,7 @@ class SchemaConjunctions {
   // Documents that are of every schema: an enum, an anyOf of schemas without an overlap that matters, a schema of one
   // type, {} of any document, a $ref to one of definitions(), or false. Errors (input): what cannot be said so.
   SchemaJson of(std::vector<PlacedSchema> parts);
-  // What the $ref of its results name, as "#/$defs/NAME".
+  // The schemas that the $ref of its results name, as "#/$defs/NAME".
   const SchemaJson& definitions() const { return definitions_; }
 
   Error fail(const std::string& at, const std::string& what) const;

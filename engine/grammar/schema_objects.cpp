@@ -104,7 +104,7 @@ SchemaJson SchemaConjunctions::objects(const Parts& flat) {
   }
   if (!required.empty()) result["required"] = required;
 
-  // Of other names there may be any where a schema says what they are, or says nothing of names at all. The library
+  // Other names are allowed where a schema describes them, or describes no names at all. The library
   // would take them for names that are left out, and for those of patterns: then there are none.
   const bool has_names = result.contains("properties");
   SchemaJson of_rest = others.empty() ? SchemaJson(!says_names) : of(others);

@@ -91,7 +91,7 @@ SchemaJson SchemaConjunctions::of_plain(const Parts& flat) {
                                 "; expected object, array, string, number, integer, boolean or null");
       allowed.insert(type.get<std::string>());
     }
-    // Of number and integer the smaller one is left.
+    // Number and integer together leave the smaller one, integer.
     std::set<std::string> left;
     for (const std::string& type : is_typed ? types : allowed)
       if (allowed.contains(type) || (type == "integer" && allowed.contains("number"))) left.insert(type);
@@ -231,7 +231,7 @@ SchemaJson SchemaConjunctions::strings(const Parts& flat) const {
 }
 
 SchemaJson SchemaConjunctions::arrays(const Parts& flat) {
-  // Of each part the schemas of its first items, and that of the others.
+  // For each part, the schemas of its first items, and that of the others.
   struct Items {
     Parts first;
     PlacedSchema others;

@@ -20,7 +20,7 @@ namespace {
 // White space between the parts of a document: without a limit a model may write nothing else.
 constexpr int kWhiteSpaceMax = 16;
 
-// What the library says while it compiles: where it leaves something out, it says so and goes on.
+// Warnings of the library while it compiles: it reports what it leaves out, and goes on.
 thread_local std::string* warnings = nullptr;
 
 // "0 < 1; expected" of "Check failed: (x) is false: 0 < 1": without the library's own places.
@@ -51,7 +51,7 @@ void LogMessageImpl(const std::string&, int, int level, const std::string& messa
 namespace draftproof {
 namespace {
 
-// What the library lets pass: halves of surrogate pairs, which are no UTF-8, and control characters in strings of JSON
+// The library lets pass halves of surrogate pairs, which are no UTF-8, and control characters in strings of JSON
 // whose length is limited. Tokens that hold them are left out; a tab between the parts of a document with them.
 struct TokenMasks {
   std::vector<std::uint32_t> text;         // [words], of any grammar
@@ -249,7 +249,7 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
       throw input_error(source.where, printable(without_place(error.what())) + "; expected " + form_name(source.form));
     }
   };
-  // What would take too long, or too much memory, is found in a process of its own.
+  // A process of its own finds out whether the grammar takes too long, or too much memory.
   if (!ends_within(kGrammarSeconds, kGrammarBytes, [&] {
         try {
           rehearse(*compile(text_for_library(source)), library_->words);

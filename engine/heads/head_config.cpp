@@ -205,7 +205,7 @@ void read_block(const JsonFields& config, const JsonFields& block, HeadDescripti
   if (head.trained_len == 0) head.trained_len = head.block_len - (head.from_anchor ? 0 : 1);
 }
 
-// Of vLLM's speculators.
+// The proposal of vLLM's speculators.
 void read_proposal(const JsonFields& config, HeadDescription& head) {
   const std::optional<JsonFields> proposals = config.object("speculators_config");
   if (!proposals) return;
@@ -365,7 +365,7 @@ const HeadFormat& speculators_format_of(const JsonFields& config) {
                "eagle3, dflash, dspark, mtp or eagle" + did_you_mean(type, known));
 }
 
-// By the config's keys alone; null: none, or Medusa.
+// Found by the config's keys alone; null: none, or Medusa.
 const HeadFormat* format_of(const JsonFields& config) {
   const std::string architecture = architecture_of(config);
   if (has_any(config, {"speculators_model_type", "speculators_config"})) return &speculators_format_of(config);

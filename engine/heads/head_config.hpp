@@ -1,4 +1,4 @@
-// What the files of a head say of it, in whatever format, before a weight is read.
+// Description of a head from its files, in whatever format, before a weight is read.
 //
 //   speculators   vLLM's package: config.json with speculators_model_type and transformer_layer_config
 //   EAGLE         SafeAILab/EAGLE and SpecForge: a config of one Llama layer; EAGLE-3 has draft_vocab_size

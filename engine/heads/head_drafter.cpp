@@ -30,7 +30,7 @@ void HeadDrafter::Batch::clear() {
   tails.clear(), origins.clear(), features.clear(), states.clear();
 }
 
-// What a draft hangs behind: the request's tokens, and where the draft is guided the companion's.
+// A stream that is drafted behind: the request's tokens, or, of a guided draft, the companion's.
 struct HeadDrafter::Side : HeadStream {
   std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
 };

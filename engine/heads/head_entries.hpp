@@ -40,7 +40,7 @@ class HeadEntries final : public DraftCache {
 
   // features [rows, of a token]: of a pass. Error (internal): the tokens follow others that were never shown.
   void keep(const ComputedTokens& of, std::span<const float> features);
-  // Of the token at a position. Error (internal): they were not kept.
+  // The features of the token at a position. Error (internal): they were not kept.
   std::span<const float> features(const StreamContext& of, std::int64_t position);
 
   // Were all tokens but the newest shown, and is their KV there?

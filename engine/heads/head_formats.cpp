@@ -12,7 +12,7 @@ constexpr std::string_view kLayerKeys =
     "hidden_act use_sliding_window sliding_window vocab_size layer_types attention_bias partial_rotary_factor "
     "logit_scale qk_norm ";
 
-// Of training, of generation and of the library that wrote the file.
+// Keys of training, of generation and of the library that wrote the file.
 constexpr std::string_view kHarmlessKeys =
     " _attn_implementation _name_or_path architectures attention_dropout attn_implementation auto_map "
     "base_model_ep_plan base_model_name_or_path begin_suppress_tokens bos_token_id chunk_size_feed_forward "
@@ -25,7 +25,7 @@ constexpr std::string_view kHarmlessKeys =
     "tie_encoder_decoder tokenizer_class top_k top_p torch_dtype transformers_version ttt_length typical_p "
     "unk_token_id use_cache version ";
 
-// Of routers and experts: they say nothing where a head has none.
+// Keys of routers and experts, which are ignored where a head has none.
 constexpr std::string_view kExpertKeys =
     " aux_loss_alpha decoder_sparse_step ep_size first_k_dense_replace interleave_moe_layer_step mlp_only_layers "
     "moe_intermediate_size moe_layer_freq n_group n_shared_experts norm_topk_prob num_experts_per_tok "

@@ -14,7 +14,7 @@ using HeadKeys = std::array<std::string_view, 4>;
 
 bool is_key_of(const HeadKeys& keys, std::string_view key);
 
-// What a format's config holds: the keys that are read, and what the format means without a key.
+// The keys of a format's config that are read, and their meaning where a key is absent.
 struct HeadFormat {
   std::string_view name, type;  // type: a format's kinds of heads, by speculators' names
   HeadFamily family;
@@ -35,7 +35,7 @@ const HeadFormat* find_format(std::string_view name, std::string_view type);
 // Keys of every format: those that describe_config() reads, and those of training, of generation and of the library
 // that wrote the file.
 bool is_key_of_every_format(std::string_view key);
-// Of routers and experts, which say nothing where a config has no number of experts.
+// Keys of routers and experts, which are ignored where a config has no number of experts.
 bool is_key_of_experts(std::string_view key);
 
 }  // namespace draftproof

@@ -1,4 +1,4 @@
-// What the metadata of a head's GGUF file say of it, before a weight is read: head_config.hpp for llama.cpp's files.
+// Description of a head from its GGUF metadata, before a weight is read: head_config.hpp for llama.cpp's files.
 #pragma once
 
 #include "engine/heads/head_config.hpp"

@@ -89,7 +89,7 @@ struct HeadTensors {
   WeightTensor embedding;    // [V, width]; nothing: the target's
   WeightTensor embed_norm;   // [width] eagle3, mtp
   WeightTensor hidden_norm;  // [width] eagle3: of the state; mtp: of the feature; dflash: of the fused features
-  // Of features before they are fused: eagle3's norm_before_fc is one over all of them, [features * target width];
+  // Norm of features before they are fused: eagle3's norm_before_fc is one over all of them, [features * target width];
   // EAGLE 3.1's fc_norm is one for each.
   WeightTensor fuse_norm;
   std::vector<WeightTensor> feature_norms;

@@ -20,7 +20,7 @@ std::size_t OwnStepCost::Curve::class_of(std::int64_t size) {
 }
 
 void OwnStepCost::Curve::observe(std::int64_t size, double expected_ns, double ns, std::int64_t step) {
-  // By distance in classes. Far ones count where no near one does.
+  // Weights by distance in classes. Far ones count where no near one does.
   static const auto kWeights = [] {
     std::array<double, kClasses> weights{};
     for (std::size_t i = 0; i < kClasses; ++i) {

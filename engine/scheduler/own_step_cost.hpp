@@ -44,7 +44,7 @@ class OwnStepCost final : public StepCost {
     std::int64_t count = 0;
     std::int64_t last = 0;  // step
   };
-  // By size, eight classes to an octave.
+  // A cost by size, eight classes to an octave.
   class Curve {
    public:
     const Timed& of(std::int64_t size) const { return timed_[class_of(size)]; }

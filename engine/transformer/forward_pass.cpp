@@ -128,7 +128,7 @@ struct ForwardPass::Phases {
     });
   }
 
-  // What the attention of the first layer reads, where it is given.
+  // Takes the rows that the attention of the first layer reads, where they are given.
   void take_first_rows(const PackedLayer& weights) {
     const auto columns = static_cast<std::size_t>(weights.query->columns());
     for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {

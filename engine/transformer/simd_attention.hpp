@@ -123,7 +123,7 @@ void tile_values(const float* weights, int num_queries, std::size_t count, const
 float softmax(float* scores, std::size_t first, std::size_t count, std::size_t tile_stride) {
   const LaneTag d;
   const std::size_t tiles = (count + 15) / 16;
-  // What lies before the first and the rest of the last tile must not be the largest, and weighs nothing.
+  // Scores before the first and behind the last position must not be the largest, and weigh nothing.
   std::fill_n(scores, first, scores[first]);
   const std::size_t in_last = count - (tiles - 1) * 16;
   float* const last = scores + (tiles - 1) * tile_stride;

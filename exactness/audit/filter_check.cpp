@@ -177,7 +177,7 @@ class RowChecker {
     }
   }
 
-  // What p-less compares, of the row as it meets it; a cutoff at a little less or more stands for it.
+  // The value that p-less compares, of the row as it meets it; a cutoff at a little less or more replaces it.
   double p_less_threshold(VerifyRequest request) {
     SamplerParameters& samplers = request.parameters.samplers;
     const bool norm = samplers.p_less == 2.0f;

@@ -40,7 +40,7 @@ struct RowParity {
   std::vector<double> total_variation;  // for each temperature
 };
 
-// What sampling at a temperature suffers.
+// Effect on sampling at a temperature.
 struct ParityAt {
   double temperature;
   double mean = 0.0, most = 0.0;  // total variation of a row

@@ -1,4 +1,4 @@
-// What differences of rows show that rounding would not: a size, or a place (parity.hpp has the rules).
+// Faults that differences of rows show and rounding would not: a size, or a place (parity.hpp has the rules).
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ struct EqualDraftsRow {
   Rational first_distance, distance;
 };
 
-// Of budgets 2 and 4, by budget and tokens. p, q [V] sum to 1.
+// Rows for budgets 2 and 4, by budget and tokens. p, q [V] sum to 1.
 std::vector<EqualDraftsRow> equal_drafts(const DenseMasses<Rational>& p, const DenseMasses<Rational>& q);
 
 // The pair that `draftproof prove --equal-drafts` takes: p = (10, 5, 3, 2) / 20, q = (8, 4, 6, 2) / 20.

@@ -289,7 +289,7 @@ inline constexpr auto fly = []<class Number>(std::span<const Token> draft, const
   const auto unsure = [](const Masses<Number>& p) { return *std::ranges::max_element(p) <= Number(3) / 4; };
   return verify_fly(draft, target, proposal, 1, unsure, chance);
 };
-// Of probabilities p and p(g): `near(p, p(g))`, among the two most probable.
+// For probabilities p and p(g): `near(p, p(g))`, among the two most probable.
 template <class Near>
 auto near_best(Near near) {
   return [near](std::span<const Token> draft, const auto& target, const auto&, auto& chance) {

@@ -329,7 +329,7 @@ KernelCase kv_commit(const KernelSizes& sizes) {
       }};
 }
 
-// What rows are sampled, and how; 0 and 1 switch a filter off.
+// Rows that are sampled, and how; 0 and 1 switch a filter off.
 struct Sampling {
   std::int64_t rows;
   std::int64_t vocab_size;

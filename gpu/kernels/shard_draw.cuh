@@ -41,7 +41,7 @@ struct ShardDraw {
 
 inline constexpr std::int64_t kNobody = -0x7fffffffffffffff - 1;  // below every message of a maximum
 
-// Of a race: as doubles, and below all others where nobody runs.
+// Scores of a race: as doubles, and below all others where no token takes part.
 __device__ inline std::int64_t score_message(std::uint64_t score_key) {
   return static_cast<std::int64_t>(score_key ^ 0x8000000000000000ull);
 }

@@ -70,7 +70,7 @@ __device__ inline void end_search(const Parameters& p, std::uint32_t key, Token 
   search.limit = 0;
 }
 
-// What is known before the first message. All threads get it.
+// State before the first message. All threads get it.
 __device__ inline void begin_search(const ShardSearch& s, const Parameters& p, std::int64_t row, float temperature,
                                     draftproof_shard_kept& kept, draftproof_shard_search& search) {
   if (!s.is_mass) kept = {0, negative_infinity(), 0x7fffffff, DRAFTPROOF_ROW_OK, 0};

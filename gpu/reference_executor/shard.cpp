@@ -75,7 +75,7 @@ class Part {
   RankedLogit first_{-kInfinity, kPaddingToken};
 };
 
-// What all devices know of a row.
+// State of a row that all devices share.
 struct Known {
   std::int32_t status;
   std::span<const std::int32_t> exponents;  // [tiles]

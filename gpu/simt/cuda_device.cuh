@@ -21,7 +21,7 @@ __device__ inline U* view_as(T* p) {
 
 }  // namespace draftproof
 
-// Of a normal number, to 2^-21: one instruction. __log2f takes four, since it takes subnormal numbers too.
+// Logarithm of a normal number, to 2^-21: one instruction. __log2f takes four, for subnormal numbers too.
 __device__ inline float approximate_log2(float x) {
   float out;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));

@@ -88,7 +88,7 @@ inline int __clz(int x) {
 inline int __clzll(long long x) {
   return std::countl_zero(static_cast<unsigned long long>(x));
 }
-// Of a normal number, to 2^-21; nothing that is stored may depend on its last bits, which differ between executors.
+// Logarithm of a normal number, to 2^-21; no stored result may depend on its last bits, which differ by executor.
 inline float approximate_log2(float x) {
   return std::log2(x);
 }

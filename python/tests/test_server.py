@@ -192,7 +192,7 @@ def test_few_tokens_are_inconclusive(serve):
     assert (found.verdict, found.exit_code) == ("inconclusive", 4)
 
 
-# What a server answers at paths that say which it is; an answer of one token, 7 at -0.5, before 9 at -1.5.
+# Answers of a server at paths that identify it; an answer of one token, 7 at -0.5, before 9 at -1.5.
 LISTED = {"id": 7, "logprob": -0.5, "token": "a", "text": "a"}
 OTHER = {"id": 9, "logprob": -1.5, "token": "b", "text": "b"}
 CHOICE = {"text": "a", "finish_reason": "length", "token_ids": [7], "logprobs":

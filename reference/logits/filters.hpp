@@ -37,7 +37,7 @@ struct FilterParameters {
   bool any() const { return top_k != 0 || top_p != 1.0f || min_p != 0.0f; }
 };
 
-// What the mass before a kept token of top-p stays below, where that of all tokens is `mass`.
+// The limit below which the mass before a kept token of top-p lies, `mass` being that of all tokens.
 std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass);
 
 // Restricts the distribution (one that has not been filtered yet) to the kept set. The parameters must be valid.

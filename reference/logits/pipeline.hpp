@@ -32,7 +32,7 @@ class Pipeline {
   // RowError: see LogitsDistribution and guidance.hpp.
   void run(const RowInput& input, Distribution& distribution);
 
-  // What run() does before it looks at the row as a whole, for a part of a row that one device holds
+  // The steps of run() before it needs the row as a whole, for a part of a row that one device holds
   // (shard/row_shard.hpp): guidance, NaN policy, edits. RowError: columns count from the part's first token.
   void edit(const RowInput& input);
   // Then the part's distribution (LogitsDistribution::try_assign_part), or its first token by the greedy choice.

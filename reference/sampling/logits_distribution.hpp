@@ -110,7 +110,7 @@ class LogitsDistribution {
   const float* unfiltered_weights(std::size_t begin) const { return weights_.data() + begin; }
 
   // Sums, values and weights of the unfiltered row by a band of values. Groups that lie below it are not looked at.
-  // Of a weighed row.
+  // Requires a weighed row.
   void scan(float low, float high, RowBand& out) const;
   // The same among the tokens of another band.
   void narrow(const RowBand& from, float low, float high, RowBand& out) const;

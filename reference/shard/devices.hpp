@@ -26,7 +26,7 @@ struct TokenRange {
 // T ranges of as equal sizes as can be: [V d / T, V (d + 1) / T).
 std::vector<TokenRange> even_split(std::int64_t vocab_size, std::size_t devices);
 
-// What carries vectors between processes (MPI, NCCL, gloo). Both calls block, in the same order everywhere.
+// Carries vectors between processes (MPI, NCCL, gloo). Both calls block, in the same order everywhere.
 class Collectives {
  public:
   virtual ~Collectives() = default;

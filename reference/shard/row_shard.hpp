@@ -47,7 +47,7 @@ class RowShard {
     }
   }
 
-  // Of logits, over the tiles of the whole row: the largest exponents, and the sums S_t of what is kept.
+  // For logits, over the tiles of the whole row: the largest exponents, and the sums S_t of the kept tokens.
   void raise_exponents(std::span<std::int32_t> row_tiles) const;
   void add_tile_sums(std::span<std::uint64_t> row_tiles) const;
   void join_tiles(std::span<const std::int32_t> row_tiles);

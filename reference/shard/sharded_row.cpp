@@ -452,7 +452,7 @@ Token ShardedMasses::draw_logits(const RandomBlock& block, Token excluded) const
   const std::vector<std::uint64_t> sums = sums_without(excluded);
   const std::uint64_t total = total_of_row(sums);
   if (total == 0) return excluded;
-  // Of the device's own tokens: -1 where it does not hold the excluded one.
+  // Index among the device's own tokens: -1 where it does not hold the excluded one.
   const auto excluded_of = [&](std::size_t d) {
     return excluded >= 0 && p_.devices().owner(excluded) == d ? excluded - p_.shard(d).base() : kPaddingToken;
   };

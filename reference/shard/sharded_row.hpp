@@ -58,10 +58,10 @@ class ShardedRow {
   double kept_mass() const {
     return is_logits_ ? static_cast<double>(total_) / static_cast<double>(unfiltered_total_) : 1.0;
   }
-  // Of logits: as top_logprobs of logprobs.hpp. 8 n T + 8 n + 24 bytes in four rounds.
+  // For logits: as top_logprobs of logprobs.hpp. 8 n T + 8 n + 24 bytes in four rounds.
   std::vector<TokenLogprob> top_logprobs(std::int64_t n, Token sampled) const;
 
-  // Of logits: the sums S_t of the kept tokens, and the shift of each tile to the scale of the row.
+  // For logits: the sums S_t of the kept tokens, and the shift of each tile to the scale of the row.
   const std::vector<std::uint64_t>& tile_sums() const { return tile_sums_; }
   std::uint64_t row_mass_of(std::size_t tile, std::uint64_t sum) const {
     return row_scale(sum, exponent_, tile_exponents_[tile]);

@@ -20,7 +20,7 @@ void end_at_placeholder(VerifyRequest& request) {
   const auto k = static_cast<std::size_t>(found - drafts.begin());
   const auto rows = static_cast<std::int64_t>(k) + 1;
   RecordedRandomness& recorded = request.recorded;
-  // Of every row: one more than there are drafts. Else one for the step, which stays as it is.
+  // Numbers of rows are one more than the drafts; a single one for the step stays as it is.
   const auto vocab_size = static_cast<std::size_t>(request.target.vocab_size);
   if (recorded.uniforms)
     recorded.uniforms = first_of(*recorded.uniforms, recorded.uniforms->size() > drafts.size() ? k + 1 : k);

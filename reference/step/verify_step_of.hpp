@@ -166,7 +166,7 @@ auto with_template(const VerifierChoice& choice, const Use& use) {
       });
     case Verifier::accept_k:
       return use.step([&](StepRows& rows, auto& chance) {
-        // By its definition a tolerance of 0 leaves the argmax alone, ties or not.
+        // A tolerance of 0 leaves the argmax alone by definition, ties or not.
         const auto count = static_cast<std::size_t>(number("tolerance") > 0.0 ? number("k") : 1.0);
         const double factor = natural_exp(-number("tolerance"));
         const auto near = [&](const DenseMasses<double>& p) {

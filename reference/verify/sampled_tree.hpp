@@ -10,7 +10,7 @@
 // length + level. Siblings stand in the order in which they were drawn, which is what RRS, RRSw and traversal
 // verification rely on.
 //
-// What a verifier may assume of the siblings of one node:
+// Assumptions that a verifier may make about the siblings of one node:
 //   draw_iid_children                      independent draws from q (a repeated token is a sibling of its own)
 //   draw_children_without_replacement      q, then q without the first token, and so on, renormalised
 //   draw_merged_paths(Duplicates::merged)  the distinct tokens of independent draws, in order of first appearance: the

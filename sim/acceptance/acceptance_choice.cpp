@@ -237,7 +237,7 @@ ModelPointer with_context(ModelPointer model, std::string_view text, std::uint64
   return std::make_shared<ContextDecay>(std::move(model), trained, half);
 }
 
-// What may stand behind a model.
+// A modifier that may follow a model.
 struct Modifier {
   std::string_view name;
   ModelPointer (*make)(ModelPointer model, std::string_view text, std::uint64_t seed, const std::string& where);

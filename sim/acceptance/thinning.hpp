@@ -8,7 +8,7 @@
 
 namespace draftproof {
 
-// Of `accepted` drafts those before the first whose random word is not below `keep_below` (word_threshold).
+// Number of the `accepted` drafts before the first whose random word is not below `keep_below` (word_threshold).
 inline std::int32_t thinned(std::int32_t accepted, std::uint64_t keep_below, const AcceptanceState& state,
                             AcceptancePlace place, AcceptanceWords row) {
   RandomBlock words{};

@@ -25,7 +25,7 @@ inline constexpr Names kKvHeads{"num_key_value_heads",          "num_kv_heads", 
                                 "num_key_value_heads_per_layer"};
 inline constexpr Names kHeadDim{"head_dim", "attention_head_dim", "kv_channels", "head_size", "hidden_size_per_head"};
 inline constexpr Names kFfn{"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff", "hidden_dim", "ffn"};
-// Of layers without experts, where intermediate_size is that of an expert.
+// Size of layers without experts, where intermediate_size is that of an expert.
 inline constexpr Names kDenseFfn{"intermediate_size_mlp", "dense_intermediate_size", "dense_ffn_hidden"};
 inline constexpr Names kVocab{"vocab_size", "padded_vocab_size", "vocab"};
 inline constexpr Names kTied{"tie_word_embeddings", "tie_embeddings", "tied"};
@@ -60,7 +60,7 @@ inline constexpr Names kMambaExpand{"mamba_expand", "expand"};
 inline constexpr Names kMambaHeads{"mamba_num_heads", "mamba_n_heads", "n_mamba_heads"};
 inline constexpr Names kMambaHeadDim{"mamba_head_dim", "mamba_d_head", "mamba_headdim", "hidden_size_per_head"};
 inline constexpr Names kMambaGroups{"mamba_n_groups", "n_groups", "mamba_ngroups"};
-// Of multi-token prediction.
+// Layers of multi-token prediction.
 inline constexpr Names kDraftLayers{"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules",
                                     "mtp_num_layers", "n_predict"};
 }  // namespace keys

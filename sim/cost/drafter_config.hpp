@@ -24,7 +24,7 @@ struct HeadConfigFile {
 // no JSON object.
 std::string head_method_in(const std::string& text, const std::string& path);
 
-// By `speculators_model_type`, `architectures` and the keys that a kind of head alone has; a single layer of the
+// Told by `speculators_model_type`, `architectures` and keys that only one kind of head has; a single layer of the
 // target's width is EAGLE's. Nothing: it is a language model's. Input error naming `path`: no JSON object, or a kind of
 // head that is not known. Without a target (null) neither its width decides anything nor is it compared.
 std::optional<HeadConfigFile> read_head_config(const std::string& text, const std::string& path,

@@ -53,7 +53,7 @@ struct EngineProfile {
   double eager_draft_pass_ms = 0.0;
   bool captures_drafts = true;
 
-  // What graph_rows counts of a pass. A prefill, with more rows a request than any draft has, counts by rows.
+  // The size of a pass as graph_rows counts it. A prefill, with more rows a request than any draft, counts by rows.
   double captured_by(double rows, double streams) const {
     constexpr double kDraftRowsMost = 256.0;
     return graphs_by_request && rows <= kDraftRowsMost * streams ? streams : rows;

@@ -1,7 +1,7 @@
 // Engine constants from measured step ratios: least squares with tight priors, in which a source counts as one
 // observation and not as many as it has rows.
 //
-// What is fitted are factors on the priors of the engines' presets, a few for all engines alike. The residual of a
+// Fits factors on the priors of the engines' presets, a few for all engines alike. The residual of a
 // configuration is the logarithm of measured over predicted step ratio, the mean over its rows. Residuals of one source
 // share an error (variance components below), by which they are whitened; without it the fit learns a laboratory.
 #pragma once
@@ -104,7 +104,7 @@ struct FitRecord {
   std::vector<std::string> sources;  // that it has seen
   // The offsets of a fit without one of these sources, with which that one is predicted honestly.
   std::map<std::string, std::vector<double>> without;
-  // Of a class of configurations: the standard deviation of the logarithm of a step ratio of a laboratory that is new,
+  // For a class of configurations: the standard deviation of the logarithm of a step ratio in a new laboratory,
   // and its degrees of freedom.
   struct Scatter {
     double total = 0.0;

@@ -33,7 +33,7 @@ struct Precision {
   double head_bytes = 2.0;     // of the matrix over the vocabulary, which quantisers leave as it is
   double kv_bytes = 2.0;       // of one cached number
   double compute_bits = 16.0;  // of the multiplication: weights of 4 bits that are unpacked multiply in 16
-  // Of routed experts; 0: as the other weights.
+  // Format of routed experts; 0: as the other weights.
   double expert_bytes = 0.0;
   double expert_compute_bits = 0.0;
   std::string weights, experts;  // formats' names; empty: by the bytes

@@ -43,7 +43,7 @@ constexpr std::array kWords{
     std::pair{"recurrent", Mixer::recurrent},
 };
 
-// Of blocks that are a mixer or a feed-forward: Nemotron's letters and words.
+// Kind of a block that is a mixer or a feed-forward: Nemotron's letters and words.
 BlockKind single_of(char letter, const ConfigKeys& config) {
   switch (letter) {
     case 'M':

@@ -1,4 +1,4 @@
-// What sampling over T GPUs that hold V / T logits of each row costs between them: a gather of the logits in bfloat16,
+// Cost of sampling over T GPUs that hold V / T logits of each row: a gather of the logits in bfloat16,
 // or the messages of rows across devices (docs/shards.md). Not a term of the roofline: published step times contain the
 // gather, so that fitted constants hold it already.
 //

@@ -28,7 +28,7 @@ bool chooses_heads(const ConfigKeys& config) {
   return config.text("model_type") == "jetmoe";
 }
 
-// Of layers that see everything some families have other heads than of those with a window.
+// Some families have other heads in layers of full attention than in layers with a window.
 Heads heads_of(const ConfigKeys& config, std::size_t layer, Mixer mixer, double width) {
   Heads h;
   h.query = config.of_layer(keys::kHeads, layer, chooses_heads(config) ? 1.0 : 0.0);

@@ -61,7 +61,7 @@ Precision precision_of_blocks(const Quantization& quantisation, const std::vecto
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     const std::string layer = "layers." + std::to_string(i) + ".";
-    // What families call the same matrix: the first that the file says something of.
+    // Names that families give the same matrix: the first one that the file describes.
     const auto format = [&](const Leaves& leaves) {
       for (const char* const leaf : leaves)
         if (const WeightFormat* const said = quantisation.said(layer + leaf)) return *said;
@@ -255,7 +255,7 @@ const PresetFolder<ModelShape>& model_folder() {
   return read;
 }
 
-// What quantisers write beside a config.json.
+// Text of the file that quantisers write beside a config.json.
 std::string quantisation_beside(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const char* const name :

@@ -19,7 +19,7 @@ struct CacheLayers {
   double products = 0.0;   // multiplications of a row with an entry: heads x (length of a key + of a value)
   double parts = 1.0;      // GPUs that an entry can lie on in parts: its KV heads; one of latent attention
 
-  // Of an entry of all these layers, on all GPUs that share them.
+  // Values of an entry in all these layers, on all GPUs that share them.
   double values_on(double gpus) const { return layers * values * (gpus > parts ? gpus / parts : 1.0); }
   double kept(double context) const { return (window > 0.0 && window < context ? window : context) / stride; }
   double read(double context) const {
@@ -74,7 +74,7 @@ struct ModelShape {
   double read_values(double context, double gpus = 1.0) const;
   // Multiplications of a row that attends to so many tokens.
   double attention_products(double context) const;
-  // What one layer caches that sees everything.
+  // The cache of one layer of full attention.
   CacheLayers full_layer() const;
 };
 

@@ -236,7 +236,7 @@ double states_of(std::string_view expression) {
   return states;
 }
 
-// What is said of one module where its words are as in `q`.
+// Format of one module, described by the keys of `q`.
 std::optional<WeightFormat> format_of(const Json& q) {
   if (const auto scheme = scheme_of(q)) return scheme;
   const double group_size = number_in(q, {"group_size", "q_group_size"}, 0.0);
@@ -298,7 +298,7 @@ void Quantization::add(const std::string& modules, const WeightFormat& format, c
     try {
       patterns_.push_back(
           {[expression = std::regex(text.substr(3), flags)](const std::string& module) {
-             // What families put before "layers."
+             // Prefixes that families put before "layers."
              for (const char* const before :
                   {"", "model.", "model.language_model.", "language_model.model.", "backbone."})
                if (std::regex_search(before + module, expression, std::regex_constants::match_continuous)) return true;
@@ -374,7 +374,7 @@ void Quantization::read(const Json& q, const std::string& where, const std::vect
   kv_bytes_ = kv_bytes_of(q);
   const bool is_fp8 = method == "fp8";
 
-  // What single modules have: the first word holds, so exceptions stand before groups.
+  // Formats of single modules: the first match holds, so exceptions stand before groups.
   bool named = false;
   for (const char* const key : {"quantized_layers", "layer_quant_config", "extra_config"})
     if (const Json* const layers = find(q, {key}); layers != nullptr && layers->is_object())

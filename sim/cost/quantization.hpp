@@ -36,14 +36,14 @@ class Quantization {
   // GPTQModel's "dynamic" in a JSON text: its patterns as they stand there, since the first one that fits holds.
   static std::vector<std::string> order_of_dynamic(const std::string& text, const std::string& where);
 
-  // Of the matrix with this name, as "layers.3.self_attn.q_proj".
+  // Format of the matrix with this name, as "layers.3.self_attn.q_proj".
   const WeightFormat& of(const std::string& module) const;
-  // What the file says of it by its name or by a pattern; null: nothing, and the usual format holds.
+  // Its format by name or by a pattern; null: the file has none, and the usual format holds.
   const WeightFormat* said(const std::string& module) const;
-  // Of the matrix over the vocabulary, which quantisers leave as it is unless they name it.
+  // Format of the matrix over the vocabulary, which quantisers leave as it is unless they name it.
   const WeightFormat& head() const;
   const WeightFormat& unquantised() const { return plain_; }
-  // Of a cached number; 0: not said.
+  // Bytes of a cached number; 0: not given.
   double kv_bytes() const { return kv_bytes_; }
 
  private:

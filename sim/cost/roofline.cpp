@@ -98,7 +98,7 @@ double Roofline::groups_of(double streams) const {
   return std::clamp(setup_.dp * setup_.pp, 1.0, std::max(1.0, streams));
 }
 
-// Of a layer: the rows of a group, spread over its GPUs, to the experts and back.
+// Time for a layer to send the rows of a group, spread over its GPUs, to the experts and back.
 double Roofline::expert_exchange_ns(double rows, double share) const {
   const double gpus = setup_.expert_gpus();
   ExchangeBandwidth bandwidth{gpus, setup_.gpu.link_bandwidth, setup_.gpu.link_bandwidth};
@@ -157,7 +157,7 @@ Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
     work.expert_bytes = experts_touched(pass.rows * pass.expert_groups, pass.streams * pass.expert_groups) *
                         shape.expert_layers * shape.expert_parameters * pass.precision.bytes_of_expert();
   const double routed = shape.experts_per_token * shape.expert_layers * shape.expert_parameters;
-  // Of the rows' attention the mean context decides, which a window cuts.
+  // The mean context, which a window cuts, decides the rows' attention.
   const double products = pass.rows > 0.0 ? pass.rows * shape.attention_products(pass.attended / pass.rows) : 0.0;
   work.dense_operations = 2.0 * rows * shape.body_parameters + 2.0 * pass.logit_rows * head + 2.0 * products;
   work.expert_operations = 2.0 * rows * routed;

@@ -115,7 +115,7 @@ double least_tp(const RooflineSetup& setup);
 // infinity where they cache nothing.
 double requests_held(const RooflineSetup& setup, double context, double streams);
 
-// What a text of a measured table says of the precision (gpu.hpp), else what the model's checkpoint has.
+// The precision in a text of a measured table (gpu.hpp), else that of the model's checkpoint.
 Precision precision_of(const std::string& text, const ModelShape& model);
 
 }  // namespace draftproof

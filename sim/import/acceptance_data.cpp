@@ -126,7 +126,7 @@ class Merger {
     }
     return estimate_of(parts, true);
   }
-  // Of the drafts of all windows.
+  // Over the drafts of all windows.
   Bounds reach_at(std::size_t position) const {
     std::vector<Part<Size>> low, high;
     for (std::size_t w = 0; w < windows_.size(); ++w) {

@@ -91,7 +91,7 @@ struct AcceptanceData {
   double tokens_per_step() const { return 1.0 + draft_share.value_or(1.0) * (acceptance_length - 1.0); }
 };
 
-// What counts say of drafts shorter than K: `draft_tokens` over `drafts` steps of which at least the share survival[i]
+// Lengths of drafts below K, from counts: `draft_tokens` over `drafts` steps of which at least the share survival[i]
 // had a token at position i. Exact where all drafts may have had one length, with nothing accepted behind it; empty
 // where that length is K.
 std::vector<Bounds> reach_of(double drafts, double draft_tokens, const std::vector<double>& survival);

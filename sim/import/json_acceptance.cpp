@@ -168,7 +168,7 @@ bool add_tokens(const Json& answer, const Place& place, JsonAcceptance& all) {
   return true;
 }
 
-// Of one request of TensorRT-LLM's: a decoding step an iteration from the first token to the last.
+// The window of one TensorRT-LLM request: a decoding step an iteration from the first token to the last.
 AcceptanceWindow of_iterations(const Json& request, const std::string& name) {
   const std::int64_t steps =
       count_of(request, "last_iter", name).value() - count_of(request, "first_iter", name).value();
@@ -288,7 +288,7 @@ std::optional<LoggedDraft> served_draft(const Json& object, const std::string& n
   return form && form->levels ? form : std::nullopt;
 }
 
-// What one object says itself; true: its parts say no more of it.
+// Adds the acceptance of one object; true: its parts add nothing more.
 bool add(const Json& object, const Place& place, JsonAcceptance& all) {
   const std::string& name = place.where;
   struct Histogram {
@@ -350,7 +350,7 @@ void add_benchmark(const Json& object, const std::string& name, JsonAcceptance& 
   }
 }
 
-// What an object says of the runs in it, added to what those around it say.
+// The configuration that an object gives the runs in it, after that of the objects around it.
 std::string configuration_of(const Json& object, const Place& around) {
   const std::string& name = around.where;
   std::string text = around.configuration;

@@ -15,7 +15,7 @@
 
 namespace draftproof {
 
-// What the runs of one configuration say: those under one model, method and number of drafts, as far as the objects
+// The runs of one configuration: those under one model, method and number of drafts, as far as the objects
 // around them name these.
 struct JsonRuns {
   std::vector<AcceptanceWindow> windows, histograms;
@@ -23,7 +23,7 @@ struct JsonRuns {
   std::int64_t draft_tokens = 0, accepted_tokens = 0;  // of counted windows
 };
 
-// What documents say, before it is known of how many configurations.
+// The acceptance in documents, before the number of configurations is known.
 struct JsonAcceptance {
   std::set<std::string> formats;
   std::map<std::string, JsonRuns> runs;  // by configuration; "": not said

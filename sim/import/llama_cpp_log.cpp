@@ -243,7 +243,7 @@ class Server {
     double calls = 0.0;  // for a draft
   };
 
-  // What says most: lengths of requests, counters, else tokens.
+  // The most informative source: lengths of requests, counters, else tokens.
   std::vector<Drafted> chosen(const std::string& name, AcceptanceData& data) const {
     const bool lengths =
         !requests_.empty() && std::ranges::all_of(requests_, [](const Drafted& r) { return r.length.has_value(); });

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLinesOfRecordMax = 400;  // of a server's arguments on a narrow terminal
 
-// What begins the records that are read; those of arguments go on while a bracket is open.
+// Marks that begin the records that are read; those of arguments go on while a bracket is open.
 struct RecordKind {
   std::string_view mark;
   bool has_brackets;

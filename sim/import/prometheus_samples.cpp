@@ -75,7 +75,7 @@ class SampleLine {
     return value;
   }
 
-  // By position.
+  // Reads values by position.
   template <class Take>
   void read_vector(PrometheusSample& sample, const Take& take) {
     ++at_;

@@ -172,7 +172,7 @@ class Totals {
   bool has(std::string_view name) const {
     return std::ranges::any_of(series_, [&](const auto& entry) { return entry.second.name == name; });
   }
-  // Of each series of a gauge, with what another gauge of the same labels says.
+  // Each series of a gauge, with the value of another gauge of the same labels.
   std::vector<std::pair<double, std::optional<double>>> gauges(std::string_view name, std::string_view other) const {
     std::vector<std::pair<double, std::optional<double>>> values;
     for (const auto& [key, series] : series_) {

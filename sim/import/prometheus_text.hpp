@@ -22,7 +22,7 @@ bool is_prometheus_text(std::string_view text);
 // contradict one another.
 AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model = "");
 
-// Of the time between two dumps of one server, the difference of their counters. Errors (input): as above; a counter
+// Acceptance between two dumps of one server: the difference of their counters. Errors (input): as above; a counter
 // that falls or is gone, so that the server began anew between them; dumps of SGLang, whose length is a gauge.
 AcceptanceData read_prometheus_difference(std::string_view before, const std::string& before_name,
                                           std::string_view after, const std::string& after_name,

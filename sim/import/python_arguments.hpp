@@ -1,5 +1,5 @@
 // Arguments as Python prints them, of a call or a dictionary: `tp_size=2, model='a/b', x=None` and `'tp_size': 2, ...`.
-// What lies deeper, in brackets, is one value: a key of it is none of these.
+// Nested brackets are one value: their keys are not among these.
 #pragma once
 
 #include <optional>

@@ -48,7 +48,7 @@ std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& na
 AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind = "",
                               const std::string& choice = "");
 
-// Of the first Markdown table that says an acceptance; rows without a rate, and those of means, are left out. A first
+// Reads the first Markdown table with an acceptance; rows without a rate, and those of means, are left out. A first
 // column that names no prompts or tasks names configurations.
 bool is_rates_table(std::string_view text);
 // drafts: K, where no column says it; 0: not known.

@@ -32,7 +32,7 @@ struct Fraction {
   std::int64_t part = 0, of = 0;
 };
 
-// Of "KEY=12/34". Error (input) at `where`: anything else behind it, or more than all.
+// The fraction of "KEY=12/34". Error (input) at `where`: anything else behind it, or more than all.
 std::optional<Fraction> fraction(std::string_view text, std::string_view key, const std::string& where) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;

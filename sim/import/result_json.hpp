@@ -35,7 +35,7 @@ struct NamedText {
 // only one. Errors (input) naming the line: no JSON; a document that has none of these, or counts that contradict one
 // another; several configurations and none chosen, or none of this name.
 AcceptanceData read_result_json(std::string_view text, const std::string& name, const std::string& configuration = "");
-// Of several files, such as those of a sweep, at `name`; those without acceptance are counted and left out.
+// Reads several files, such as those of a sweep, at `name`; those without acceptance are counted and left out.
 AcceptanceData read_result_jsons(const std::vector<NamedText>& texts, const std::string& name,
                                  const std::string& configuration = "");
 

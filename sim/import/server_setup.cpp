@@ -48,7 +48,7 @@ std::string cache_of_server(const std::optional<std::string>& type, const std::s
       where, "kv_cache_dtype is " + in_quotes(*type) + "; expected auto, bfloat16, fp8, fp8_e4m3, ..., or --precision");
 }
 
-// What of it can be read stands in the precision, too.
+// The precision, as far as it can be read.
 void set_precision(const std::optional<std::string>& method, const std::optional<std::string>& kv_cache,
                    const std::string& where, ServerSetup& setup) {
   setup.precision.clear();

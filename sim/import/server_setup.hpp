@@ -1,4 +1,4 @@
-// What a server's log says of how it was started: model, precision, GPUs, draft. The lines that tell:
+// Setup of a server from its log: model, precision, GPUs, draft. The lines that are read:
 //
 //   vLLM:   "Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.1-8B-Instruct',
 //           speculative_config=SpeculativeConfig(method='eagle3', model='yuhuili/...', num_spec_tokens=3), ...,
@@ -44,7 +44,7 @@ struct ServerSetup {
 
 // Errors (input) naming the line: a number of GPUs or drafts that is none.
 ServerSetup read_server_setup(std::string_view text, const std::string& name);
-// What a line of SGLang's says of drafts; nothing where it says nothing.
+// Drafts in a line of SGLang's; empty where it has none.
 struct LoggedDraft {
   std::optional<int> levels;
   int tree_nodes = 0;

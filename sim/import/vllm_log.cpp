@@ -279,7 +279,7 @@ class VllmReader {
       counts(summary_drafted_, {"draft tokens"});
       counts(summary_accepted_, {"accepted tokens"});
     }
-    // What people quote of a line of metrics.
+    // The part of a line of metrics that people quote.
     if (std::vector<double> rates = list_field(line, "per-position acceptance rate", where); !rates.empty()) {
       require_survival(rates, where, 2.0 * kRounding);
       windows_.push_back({where, {}, std::move(rates), std::nullopt});

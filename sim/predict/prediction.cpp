@@ -248,7 +248,7 @@ std::string extrapolation_of(const PredictionRow& row) {
   return row.extrapolated ? ", by extrapolation" : "";
 }
 
-// What to draft at one load: the best, or the server's own K where that is nearly as good.
+// Advice for one load: the best draft, or the server's own K where that is nearly as good.
 struct DraftAdvice {
   std::string text, behind;  // what is said of other loads stands between the two
   DraftSize form;

@@ -29,7 +29,7 @@ class Shelf {
   std::map<std::string, SeenLog> logs_;
 };
 
-// By a server's first lines, else by the format of what it wrote; empty: neither says it.
+// The engine named by a server's first lines, else by the format of what it wrote; empty: neither.
 std::string engine_said_by(const SeenLog& log) {
   if (log.server.found()) return log.server.engine;
   for (const EngineProfile& preset : engine_presets()) {
@@ -41,7 +41,7 @@ std::string engine_said_by(const SeenLog& log) {
   return "";
 }
 
-// What the log says, in the place of what the request leaves at its default.
+// Takes values from the log where the request leaves its default.
 void take_from_log(const SeenLog& log, PredictionRequest& request) {
   const PredictionRequest usual;
   const ServerSetup& server = log.server;
@@ -85,7 +85,7 @@ void take_from_log(const SeenLog& log, PredictionRequest& request) {
                                           "published rates of such drafters");
 }
 
-// What is asked for, else the model's own, of which a name says nothing: one with the word of another precision is
+// The precision asked for, else the model's own, which a name does not decide: one that names another precision is
 // asked about.
 Precision precision_of_request(const PredictionRequest& request, const ModelShape& model) {
   if (!request.precision.empty()) return stated_precision(request.precision, "--precision", model.precision);
@@ -264,7 +264,7 @@ std::vector<std::string> notes_of(const PredictionInputs& inputs) {
   return notes;
 }
 
-// Of steps that a server ran, or that are to be calibrated with.
+// Checks the drafts of steps that a server ran, or that are to be calibrated with.
 void require_drafts(const DrafterShape& drafter, const char* option, std::int32_t drafts) {
   const DraftCount& count = drafter.count;
   if (count.drafts > 0 && !count.repeats && drafts > count.drafts)

@@ -62,7 +62,7 @@ struct ComparedPrediction {
   Prediction prediction;
 };
 
-// What a prediction is made of. Files are read once, and predictions of other loads share them.
+// Inputs of a prediction. Files are read once, and predictions of other loads share them.
 struct PredictionInputs {
   PredictionRequest request;    // with what its log says
   std::optional<SeenLog> seen;  // the log

@@ -258,7 +258,7 @@ class Rows {
     throw input_error(path_, why + "; expected its unit: --time-unit s, ms, us or ns (in a scenario time_unit)");
   }
 
-  // What numbers count. Sets the trace's word for it, and whether keys alone say so.
+  // The unit that numbers count. Sets the trace's word for it, and whether keys alone decide it.
   const Unit& unit_of_times(std::string& word) {
     const auto named = [&](std::string_view name) -> const Unit& {
       word = name;

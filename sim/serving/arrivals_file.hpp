@@ -3,7 +3,7 @@
 //   CSV    with a header: our own, and those of the Azure, BurstGPT, Vidur and Splitwise traces
 //   JSON   an object a line, or a list of objects: our own, and those of the Mooncake and Bailian traces
 //
-// What a time means is said by its name (arrival_s, timestamp_ms), by its form (a date, "2024-05-10 00:00:00.01+00:00";
+// The unit of a time follows from its name (arrival_s, timestamp_ms), its form (a date, "2024-05-10 00:00:00.01+00:00";
 // a count since 1970) or by the keys beside it, which tell the public traces apart; where none does, the user is asked
 // for it. Dates have a zone, all of them, or none has one. Other columns are not read. A request without output tokens
 // failed, and is left out.

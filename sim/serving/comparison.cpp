@@ -243,7 +243,7 @@ std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
   return reports;
 }
 
-// What was read of recorded requests.
+// The recorded requests that were read.
 Json trace_json(const WorkloadOptions& workload) {
   if (workload.recorded == nullptr) return nullptr;
   const ArrivalTrace& trace = *workload.recorded;

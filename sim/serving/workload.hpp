@@ -104,7 +104,7 @@ class Workload {
 
   WorkloadOptions options_;
   std::uint64_t seed_;
-  // Of recorded arrivals: the turn after each request (-1: none), those that come by the clock, and the time from the
+  // For recorded arrivals: the turn after each request (-1: none), those that come by the clock, and the time from the
   // first of them to the first of a second round.
   std::vector<std::int64_t> turns_after_;
   std::int64_t by_clock_ = 0;

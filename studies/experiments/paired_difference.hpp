@@ -1,4 +1,4 @@
-// What differs between two runs of the same prompts: pairs, not groups, since prompts differ more among themselves than
+// Difference between two runs of the same prompts: pairs, not groups, since prompts differ more among themselves than
 // drafters or verifiers do.
 //
 //   d_i = a_i - b_i,   t = mean(d) / (s / sqrt(n)),   interval mean(d) +- t(0.975, n - 1) s / sqrt(n)

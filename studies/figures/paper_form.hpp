@@ -1,4 +1,4 @@
-// What a table or figure for a paper has beside its rows and curves.
+// Form of a table or figure for a paper, beside its rows and curves.
 #pragma once
 
 #include <string>

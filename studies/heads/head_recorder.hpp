@@ -37,7 +37,7 @@ struct HeadStep {
   std::vector<HeadSlot> slots;
   std::size_t num_accepted = 0;
   HeadCandidate next;  // behind the accepted drafts: recovered, or the bonus token
-  // Of chain heads: the state at index i stands for the token before slot i + 2, which the head drafts that slot from.
+  // For chain heads: the state at index i stands for the token before slot i + 2, which the head drafts that slot from.
   // As many as slots from the second on were reached.
   std::vector<std::vector<float>> states;
 };

@@ -45,7 +45,7 @@ struct SlotDrift {
   // Means of the target's cosine where the draft was accepted, and where not; nothing without such drafts.
   std::optional<double> target_cosine_accepted, target_cosine_rejected;
 };
-// By slot, ascending.
+// Drift by slot, ascending.
 std::vector<SlotDrift> summarise_drift(std::span<const DriftSample> samples);
 
 }  // namespace draftproof

@@ -22,7 +22,7 @@ std::vector<Token> tokens_of(const SpeculateSettings& settings, const TextModel&
   return settings.chat ? model.chat_tokens(text, "chat") : model.tokenizer->encode(text);
 }
 
-// What does not depend on the model.
+// Options that do not depend on the model.
 DecodingOptions decoding_of(const SpeculateSettings& settings) {
   DecodingOptions decoding;
   decoding.parameters = row_parameters(settings.temperature, settings.top_p, settings.top_k, settings.min_p);

@@ -78,7 +78,7 @@ TEST_CASE("prove checks equivalences and orderings and golden numbers with all v
   }
 }
 
-// What the checker, which uses nothing of this project, says of a certificate; `change` plants a fault in it first.
+// Runs the checker, which uses nothing of this project, on a certificate; `change` plants a fault in it first.
 ProgramResult checked_certificate(const std::string& path, const std::function<void(json&)>& change = {}) {
   std::ifstream in(path);
   json certificate = json::parse(in);

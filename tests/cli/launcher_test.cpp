@@ -380,7 +380,7 @@ TEST_CASE("test refuses an option that neither it nor ctest knows, and builds no
   }
   check_refused(checkout.run({"test", "--all", "now"}), {"unexpected argument 'now'"});
   CHECK(checkout.calls().empty());
-  // What ctest knows gets as far as the build.
+  // Options of ctest get as far as the build.
   checkout.run({"test", "-R", "sim", "-j2"});
   CHECK(checkout.calls().find("cmake\n") != std::string::npos);
 }

@@ -72,7 +72,7 @@ class Dashboard {
   Panel& panel(const std::string& name) const;
   const std::string& only_panel() const { return options_.only_panel; }
   Controls& controls() { return controls_; }
-  // What is shown, as text: the panel in front and what its and the others' controls show, if they have been changed.
+  // The view as text: the panel in front, and the values of all panels' controls that have been changed.
   std::string address() const;
   void go_to(const std::string& address);
   const UiOptions& ui() const { return options_.ui; }

@@ -1,4 +1,4 @@
-// What draw lists hold: areas, and characters of the font.
+// The contents of draw lists: areas, and characters of the font.
 #pragma once
 
 #include <imgui.h>

@@ -1,4 +1,4 @@
-// What a window shows as SVG: areas and lines as they were drawn, texts as texts.
+// The contents of a window as SVG: areas and lines as they were drawn, texts as texts.
 #pragma once
 
 #include <imgui.h>

@@ -19,7 +19,7 @@ inline ImVec4 to_vec4(const PaletteColour& colour, float alpha = 1) {
 inline ImU32 to_u32(const PaletteColour& colour, float alpha = 1) {
   return ImGui::ColorConvertFloat4ToU32(to_vec4(colour, alpha));
 }
-// Of a text on the window, in this colour as far as it can be read there: mixed with that of texts until the contrast
+// Colour of a text on the window: this colour, mixed with that of texts until the contrast
 // of WCAG 2.1 (1.4.3) is 4.5, so that a projector shows it in light and dark.
 inline ImVec4 text_colour_of(const PaletteColour& colour) {
   constexpr float kContrast = 4.5f;

@@ -129,7 +129,7 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
   }
 }
 
-// Of a toy target what counts is tokens a step; of a model its clock.
+// For a toy target tokens per step count, for a model its clock.
 void SpeculatePanel::draw_large_numbers(const SpeculateSnapshot& snapshot) const {
   char text[96];
   if (is_toy(snapshot.settings.model)) {

@@ -89,7 +89,7 @@ ValuedTree eagle2_tree(const Eagle2Options& options, const DraftCandidates& draf
 // expected number of accepted drafts where the draft's probabilities are those of acceptance.
 //
 // Values never rise along a path, so the best n nodes of all are closed under ancestors, and no such tree is better.
-// Of a layer only its best n nodes can be among them, or have descendants that are: so layers are cut to n, and the
+// Only the best n nodes of a layer can be among them, or have descendants that are: so layers are cut to n, and the
 // search ends at the first layer that adds nothing.
 
 struct OptTreeOptions {

@@ -187,7 +187,7 @@ void AcceptanceOracle::compare() {
   streams_.clear();
   std::int64_t bytes = 0;
   for (const auto& [key, text] : texts_) bytes += text.size_bytes();
-  // Of the oldest requests first.
+  // Texts of the oldest requests go first.
   while (bytes > memory_max_ && !texts_.empty()) {
     bytes -= texts_.begin()->second.size_bytes();
     texts_.erase(texts_.begin());

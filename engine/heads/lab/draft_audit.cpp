@@ -390,7 +390,7 @@ class Auditor {
     return is_different;
   }
 
-  // What the head's tokens in the shape of the draft would have had accepted: those that the output has.
+  // Counts the head's tokens, in the shape of the draft, that would have been accepted: those that the output has.
   void count_acceptance(SlowHead::Text& text, const DraftedRequest& request, std::size_t s,
                         std::span<const Token> known) {
     const DraftedStep& step = request.steps[s];

@@ -60,7 +60,7 @@ class FaultyDrafter : public Drafter {
   std::deque<std::vector<Token>> altered_;
 };
 
-// What a run must have for a fault to show.
+// Conditions of a run under which a fault shows.
 enum class FaultNeeds : std::uint8_t { nothing, chunks, shared_prefixes, chains };
 
 struct HeadFault {

@@ -54,7 +54,7 @@ std::int64_t RecordedReplay::shared_by(const Runner& runner, std::size_t request
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < request; ++i) {
     const std::vector<Token>& earlier = requests_[i].tokens;
-    // What its runner may not have been shown yet when it drafted last is left out.
+    // Leaves out what its runner may not have been given yet when it drafted last.
     const std::int64_t common =
         std::min<std::int64_t>(std::ranges::mismatch(earlier, of.tokens).in1 - earlier.begin(), computed_[i] - 1);
     if (common <= longest) continue;

@@ -50,7 +50,7 @@ class RecordedReplay {
   std::vector<std::int64_t> computed_;  // tokens of requests, by now
   std::vector<Runner> runners_;
   std::vector<std::int32_t> layers_;  // that some runner reads
-  // Of the request under way.
+  // State of the request under way.
   std::vector<float> hidden_;               // [tokens, layers, width]
   std::vector<float> rejected_;             // [steps with a rejected draft of a chain, layers, width]
   std::vector<std::int64_t> rejected_row_;  // [steps] row of rejected_, or -1

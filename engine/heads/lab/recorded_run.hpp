@@ -1,4 +1,4 @@
-// What an engine drafted for requests, taken down while it ran: in files of other engines, a JSON object a line
+// Drafts that an engine made, recorded while it ran: in files of other engines, a JSON object a line
 // (docs/heads.md, "Drafts of other engines"), or of a run of ours (DraftRecorder).
 #pragma once
 

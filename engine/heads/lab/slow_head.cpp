@@ -247,7 +247,7 @@ std::vector<float> SlowHead::logits_of(const std::vector<float>& residual) {
   return logits;
 }
 
-// What the pair of a state and the token at `position` after it goes into the layers with.
+// The input of the layers for the pair of a state and the token at `position` after it.
 SlowHead::Rows SlowHead::pair_rows(const std::vector<float>& state, Token token, std::int64_t position) {
   std::vector<float> embedding = embedding_of(token);
   if (description().zero_first_embedding && position == 1) std::ranges::fill(embedding, 0.0f);

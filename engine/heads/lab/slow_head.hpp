@@ -29,7 +29,7 @@ class SlowHead {
   struct Entry {
     std::vector<std::vector<std::uint16_t>> keys, values;  // [layers][heads of keys and values * head size]
   };
-  // What is remembered of a text.
+  // Cached results for a text.
   struct Text {
     std::vector<Token> tokens;
     std::vector<std::vector<float>> states;  // of tokens

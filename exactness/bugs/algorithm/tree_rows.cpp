@@ -14,7 +14,7 @@ namespace {
 constexpr std::int32_t kBranching = 2;
 
 // Rows as the walk down the tree asks for them: by node, or, as if the tree were a chain, the next slice every time.
-// Of nodes in breadth-first order that is right for the root and its first child.
+// For nodes in breadth-first order this is right for the root and its first child alone.
 template <class Number>
 class SlicedRows {
  public:

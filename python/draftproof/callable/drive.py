@@ -96,7 +96,7 @@ class Driver:
         self.calls = 0
         self.seconds = 0.0
         self.read: set[str] = set()
-        # What runs note of their calls, for suspects: the last call's parameters; draft probabilities or what a filter left, of the last
+        # Notes of runs on their calls, for suspects: the last call's parameters; draft probabilities or what a filter left, of the last
         # call and of the first of those before it that had the same shape.
         self.last_params: dict[str, np.ndarray] | None = None
         self.noted: list[np.ndarray] = []

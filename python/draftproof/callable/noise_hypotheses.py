@@ -37,7 +37,7 @@ def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, ba
     best = (0.0, "")
     by_chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)
     row = _alike(probabilities)[row]
-    # Of rows that were drawn often, what came: that it is another distribution is no repetition.
+    # Counts of rows that were drawn often: another distribution is no repetition.
     pairs, count = np.unique(np.stack([row, token]), axis=1, return_counts=True)
     drawn = np.bincount(row, minlength=len(by_chance))
     often = np.bincount(pairs[0], weights=count * (count - 1.0), minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)

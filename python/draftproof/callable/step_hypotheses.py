@@ -43,7 +43,7 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
     batch = case.batch
     if fixed and case.fixed is None and case.drafts is not None and len(case.drafts):
         case, steps = _unrolled(case, steps)
-    # Of many requests those around one that failed.
+    # Keep, of many requests, those around one that failed.
     most = max(1, 2 * ELEMENTS // (case.vocab_size * (int(case.lens.max(initial=0)) + 1)))
     chosen, place = np.arange(case.batch), np.arange(len(steps.out)) % batch
     if case.target.size > 2 * ELEMENTS:

@@ -200,7 +200,7 @@ class Told:
         q = rule.q if rule.q_residual is None else rule.q_residual
         if not (rule.of_draft or rule.q_of_last_call):
             return rule.residual(rule.recover, q, self.x), rule.recover, self.row
-        # Of rows with the draft that fell, each once.
+        # Rows with the rejected draft, each once.
         fallen = np.flatnonzero(~self.is_bonus)
         last = self.last[fallen]
         keys, of = np.unique(np.stack([self.steps.row[fallen, last], self._q_row(rule)[fallen, last], self.x[fallen, last]]), axis=1,

@@ -497,7 +497,7 @@ def _residuals(maker: Maker) -> None:
     maker.add("drafts without probabilities", 512, [PLAIN] * 32, [2] * 32, one_hot=True)
     maker.add("filters that keep 0.6 of a row", 4096, [{"top_k": 2}, {"top_p": 0.55}] * 32, [1] * 64,
               lambda: (repeated([0.4, 0.2, 0.15, 0.14, 0.11], 128), np.tile(np.float32([0.3, 0.7, 0.0, 0.0, 0.0]), (64, 1))), vocab_size=5)
-    # What is drafted at one place is likely at the others.
+    # Tokens drafted at one place are likely at the others.
     row_of_place = np.log([[0.7, 0.1, 0.1, 0.06, 0.04], [0.3, 0.5, 0.1, 0.06, 0.04], [0.25, 0.3, 0.35, 0.06, 0.04], [0.4, 0.3, 0.2, 0.06, 0.04]])
     # Behind a call whose probabilities, left in a buffer, would be read as theirs.
     maker.add("drafts without probabilities that differ from place to place", 512, [PLAIN] * 20, [3] * 20,

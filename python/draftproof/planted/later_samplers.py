@@ -358,7 +358,7 @@ class FilterTopKByte(Filter):
         return params
 
 
-# Of the fifth set: what no earlier one has.
+# Faults of the fifth set that no earlier one has.
 
 def tiled(x, size, fill):
     """[B, V] -> [B, tiles, size], the tail filled."""

@@ -323,7 +323,7 @@ class UniformsInBfloat16(Slotted):
         return np.floor(super().draw_coin(seed, b, i) * 256.0) / 256.0
 
 
-# Of the fifth set: what no earlier one has.
+# Faults of the fifth set that no earlier one has.
 
 class ParametersLeftSearch(Stepped):
     def of_rows(self, params, of_row, lens):

@@ -13,7 +13,7 @@ from .wire import Wire
 NEUTRAL = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0, "repetition": 1.0, "presence_penalty": 0.0,
            "frequency_penalty": 0.0, "window": 64}
 
-# What servers want for a schema.
+# Requests of servers for a schema.
 SCHEMAS = {"schema": lambda schema: schema, "text": json.dumps, "value": lambda schema: {"type": "json", "value": schema},
            "openai": lambda schema: {"type": "json_schema", "json_schema": {"name": "one", "schema": schema}}}
 _OPENAI = {"path": "/v1/completions", "steps": "choices.0.logprobs", "text": "choices.0.text",

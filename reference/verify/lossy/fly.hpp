@@ -12,7 +12,7 @@
 // where the gate is open, pi(x) the probability that the W drafts after x are accepted, and 0 where it is closed; so at
 // most TV(p, q). The last W places of a draft are exact.
 //
-// Of a greedy target p is one-hot, p(x) > 0 fails, and the rule is the chain rule; vLLM's path for greedy requests looks
+// With a greedy target p is one-hot, p(x) > 0 fails, and this is the chain rule; vLLM's path for greedy requests looks
 // at raw logits there, which is another rule than this.
 #pragma once
 

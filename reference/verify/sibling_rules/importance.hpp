@@ -73,7 +73,7 @@ void share_out(PairSelection<Number>& pairs, const DenseMasses<Number>& p) {
       pairs.share[from[j]][j] -= moved;
       pairs.share[j][from[j]] += moved;
     }
-    // Of the exact remainder nothing is left where it was the least: a rounded one would never end.
+    // The exact remainder is 0 where it was the least: a rounded one would never end.
     const auto set = [&](std::size_t i, bool emptied, const Number& change) {
       pairs.selected[token(i)] = emptied ? p[token(i)] : Number(pairs.selected[token(i)] + change);
     };

@@ -358,7 +358,7 @@ TEST_CASE(
     CHECK(document.at("argv") == json::array({"http://127.0.0.1:1", "--only", "draws", "--time=3", "--json"}));
     CHECK(document.contains("command"));
   }
-  // By content: a saved run whatever its name is, but not the value of another option, nor another engine's run.
+  // Recognised by content: a saved run whatever its name is, but not another option's value, nor another engine's run.
   write_whole_file(folder.file("run"), "{\"draftproof_server\": \"http://127.0.0.1:1\"}\n");
   write_whole_file(folder.file("drafts.jsonl"), "{\"prompt_tokens\": [1]}\n");
   std::vector<std::string> environment = module;

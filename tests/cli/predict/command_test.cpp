@@ -210,7 +210,7 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   CHECK(document.at("running_k") == 5);
   CHECK_THAT(run_draftproof({"predict", log, "--gpu", "H100"}).out, Catch::StartsWith(read));
   CHECK_THAT(run_draftproof({"read", log}).out, Catch::StartsWith(read));
-  // What an option says holds.
+  // Options win over the log.
   const ordered_json asked = json_of({"predict", log, "--gpu", "H100", "--model", "Qwen3-8B", "--batch", "1,4"});
   CHECK(asked.at("model") == "Qwen3-8B");
   CHECK(asked.at("best").size() == 2);

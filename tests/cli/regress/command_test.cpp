@@ -78,7 +78,7 @@ TEST_CASE("an update of the golden file with a filter is refused, since it holds
 }
 
 TEST_CASE("a filter that names no case, or has an empty part, which every case has, is refused") {
-  // Of one operation: no other makes its inputs.
+  // Cases of one operation: no other makes its inputs.
   check_refused({"regress", "--filter", "kv_commit/no_such_case"}, {"no_such_case"});
   for (const std::string filter : {",", "mass_pass/,", ""})
     check_refused({"regress", "--filter", filter},

@@ -171,7 +171,7 @@ TEST_CASE("each run writes into a folder of its own, and a new study measures an
   const auto table = ordered_json::parse(read_whole_file(study.out + "/files/two/result.json"));
   CHECK(table.at("rows")[0].at("measured").get<std::string>().ends_with(" UTC"));
   CHECK(document.at("runs")[0].at("measured").get<std::string>().ends_with(" UTC"));
-  // What is measured again begins with nothing.
+  // A repeated run begins with an empty folder.
   fs::remove(study.out + "/runs/two.json");
   write_whole_file(study.out + "/files/two/old", "");
   study.run();
@@ -222,7 +222,7 @@ TEST_CASE("one process writes into the folder of a study, and its commands end w
                               "' is being written by another study; expected another folder, or its end\ncode 2\n";
   CHECK(result.out == refusal + refusal + "the child ended\n");
 
-  // Of a killed study nothing is in the way, and nothing is left.
+  // A killed study leaves nothing behind and nothing in the way.
   write_whole_file(folder.file("study.toml"),
                    "title = \"t\"\n[[run]]\nname = \"long\"\ncommand = \"prove --verifier typical --vocab 2 -k 1\"\n");
   json_of(command);

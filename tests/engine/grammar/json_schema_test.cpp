@@ -157,7 +157,7 @@ TEST_CASE("what a schema cannot be made to say is refused by its place") {
     CAPTURE(text);
     CHECK_THAT(error_of(ErrorKind::input, [&] { supported_schema(text, "s"); }), Contains(error));
   }
-  // What would take hours, or the stack.
+  // Schemas that would take hours, or the stack.
   SchemaJson wide, long_pattern = {{"enum", {"a"}}, {"pattern", std::string(100'000, 'a')}};
   for (const char letter : std::string("abcdefghijklmnopqrst")) {
     const std::string one(1, letter), two(2, letter);

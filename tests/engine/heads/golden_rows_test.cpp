@@ -124,7 +124,7 @@ struct Golden {
   std::span<const Token> tokens() const { return tokens_view.as<std::int32_t>(); }
   std::span<const std::int32_t> drafts() const { return drafts_view.as<std::int32_t>(); }
   std::span<const float> logits() const { return logits_view.as<float>(); }
-  // By the shape of drafts [rows, steps].
+  // Taken from the shape of drafts [rows, steps].
   std::size_t num_rows() const { return static_cast<std::size_t>(drafts_view.shape[0]); }
   std::size_t num_steps() const { return static_cast<std::size_t>(drafts_view.shape[1]); }
   std::size_t width() const { return static_cast<std::size_t>(logits_view.shape[2]); }

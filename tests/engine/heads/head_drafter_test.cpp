@@ -120,7 +120,7 @@ TEST_CASE("guided drafts of a head that is its target are the guided target's to
     CHECK(texts_of(target, &drafter, requests, options, &count) == texts_of(target, nullptr, requests, options));
     return count;
   };
-  // Of each request's 41 tokens the first follows the prompt, and four of five are accepted at best: 32.
+  // The first of a request's 41 tokens follows the prompt, and four of five others are accepted at best: 32.
   CHECK(accepted(true) > 6 * 26);
   CHECK(accepted(false) < 6 * 16);
 }

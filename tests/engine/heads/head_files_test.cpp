@@ -278,7 +278,7 @@ TEST_CASE("a key that no reader knows is refused where it may change the arithme
     }
     for (const nlohmann::json& change : harmless) CHECK_NOTHROW(open_folder(with(files, change)));
   }
-  // Of a head without experts their keys say nothing; with experts the first of them is refused.
+  // Keys of experts are ignored in a head without experts; with experts the first of them is refused.
   for (const nlohmann::json& change : {nlohmann::json{{"decoder_sparse_step", 1}},
                                        nlohmann::json{{"norm_topk_prob", true}, {"num_experts_per_tok", 8}},
                                        nlohmann::json{{"mlp_only_layers", {1}}, {"router_aux_loss_coef", 0.001}}}) {
@@ -521,7 +521,7 @@ TEST_CASE("an MTP layer in the target's own files is a head, and the model is wh
   CHECK_FALSE(head.head.is_there());
   CHECK(open(path).tensors().size() == open(folder.file("n.gguf")).tensors().size());
 
-  // What belongs to neither is refused as before; so are two such layers, by the head alone.
+  // Tensors that belong to neither are refused as before; so are two such layers, by the head alone.
   GgufBuilder more = gguf_with_mtp();
   more.f32_tensor("blk.2.nextn.extra.weight", {2}, std::vector<float>{0, 0});
   write_whole_file(path, more.bytes());

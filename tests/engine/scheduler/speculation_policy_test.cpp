@@ -264,7 +264,7 @@ std::vector<std::int32_t> kept_of(const char* text, const Confidences& confidenc
   return kept;
 }
 
-// By hand: products 0.9, 0.72, 0.216 and 0.5, 0.45, 0.405.
+// Products by hand: 0.9, 0.72, 0.216 and 0.5, 0.45, 0.405.
 TEST_CASE("the confidence rule keeps the beginning of a draft whose survival is above the threshold", "[speculation]") {
   const Confidences drafts{{0.9f, 0.8f, 0.3f}, {0.5f, 0.9f, 0.9f}, {}};
   CHECK(policy_of("confidence:max=3").num_drafts({}) == 3);

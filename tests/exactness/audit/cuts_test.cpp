@@ -105,7 +105,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the last kept token drawn too seldom or too often is found by it") {
-  // Of 0.5, 0.3, 0.15, 0.05 and a token that is cut, the last is drawn half as often as it should be.
+  // Stated are 0.5, 0.3, 0.15, 0.05 and a cut token; the one of 0.05 is drawn half as often as it should be.
   const std::vector<double> stated{0.5, 0.05, 0.0, 0.3, 0.15};
   const std::vector<double> seldom{0.525, 0.025, 0.0, 0.3, 0.15};
   const std::vector<double> often{0.45, 0.1, 0.0, 0.3, 0.15};

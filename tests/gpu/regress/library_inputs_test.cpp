@@ -1,4 +1,4 @@
-// What cases of the regression ask of somebody else's kernels: rows as they are, without what the reference refuses.
+// Inputs of the regression's cases for somebody else's kernels: rows as they are, but those that the reference refuses.
 #include "gpu/regress/library_inputs.hpp"
 
 #include <catch2/catch.hpp>

@@ -189,7 +189,7 @@ TEST_CASE("The elementary functions end as C's standard says") {
 }
 
 TEST_CASE("A p-value is computed in doubles on every platform") {
-  // Of Boost.Math through our exp, log and pow; a browser gives the same bits (web/tests).
+  // Values of Boost.Math through our exp, log and pow; a browser gives the same bits (web/tests).
   const boost::math::chi_squared distribution(7.0);
   CHECK(boost::math::cdf(boost::math::complement(distribution, 9.25)) == Approx(0.2352019957).epsilon(1e-9));
   STATIC_REQUIRE(!boost::math::policies::policy<>::promote_double_type::value);

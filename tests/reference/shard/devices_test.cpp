@@ -1,4 +1,4 @@
-// What devices say to one another: how much, and that a process which holds one shard alone needs no more.
+// How much devices exchange, and that a process which holds one shard alone needs no more.
 #include "reference/shard/devices.hpp"
 
 #include <barrier>

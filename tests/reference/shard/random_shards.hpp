@@ -88,7 +88,7 @@ inline std::int64_t random_vocab(TestRandom& random) {
   return 1 + random.below(random.chance(0.8) ? 6'000 : 20'000);
 }
 
-// What a row's parameters point to, and the input without logits.
+// Storage that a row's parameters point to, and the input without logits.
 struct OwnedInput {
   std::vector<Token> allowed, stop;
   std::vector<std::uint32_t> mask;

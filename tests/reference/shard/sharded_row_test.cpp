@@ -23,7 +23,7 @@ struct Answers {
   bool operator==(const Answers&) const = default;
 };
 
-// What is asked of a row, whole or across devices.
+// The questions put to a row, whole or across devices.
 template <class Row, class MassesOf, class Logprobs>
 void ask(const Row& row, std::uint64_t seed, std::span<const Token> tokens, const MassesOf& masses,
          const Logprobs& logprobs, Answers& answers) {

@@ -33,7 +33,7 @@ TEST_CASE("Offsets and ids name the same tokens, and a row goes to them and back
     const DenseMasses<double> row{0.5, 0.25, 0.25};
     CHECK(vocabulary.scattered(row) == DenseMasses<double>{0.0, 0.5, 0.25, 0.0, 0.0, 0.25});
     CHECK(vocabulary.gathered(vocabulary.scattered(row)) == row);
-    // What lies outside is left out, and the rest is not divided by its sum.
+    // Tokens outside are left out, and the rest is not divided by its sum.
     CHECK(vocabulary.gathered(DenseMasses<double>{9.0, 1.0, 2.0, 9.0, 9.0, 3.0}) == DenseMasses<double>{1.0, 2.0, 3.0});
   }
 }

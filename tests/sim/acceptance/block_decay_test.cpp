@@ -24,7 +24,7 @@ TEST_CASE("a draft within the block fares as without it, one beyond is never acc
   CHECK(shorter > 200);
 }
 
-// By hand: rates of 0.5 fall to 0.5 x 0.8^2 = 0.32 with two drafts beyond a block of 3.
+// Rates of 0.5 fall to 0.5 x 0.8^2 = 0.32 with two drafts beyond a block of 3 (by hand).
 TEST_CASE("every draft beyond the block multiplies the rates of all slots, and is sampled so") {
   const auto level = std::make_shared<PositionRates>(std::vector<double>{0.5}, 6, "test");
   const BlockDecay model(level, 3, 0.8);

@@ -76,7 +76,7 @@ TEST_CASE("among drafts of one confidence that share is accepted, whatever stand
 TEST_CASE("a head that is too sure of itself fails the same check, and so does one that is not sure enough") {
   for (const double error : {-0.4, 0.4})
     CHECK(reliability_of(Confidences(falling(), 0.3, error, 9), 3, 100).worst() > 8.0);
-  // By hand: odds of 0.7 are 7 / 3; times e they are 6.343 and the confidence 0.8638.
+  // Odds of 0.7 are 7 / 3; times e they are 6.343 and the confidence 0.8638 (by hand).
   const Confidences model(falling(), 0.0, 1.0, 9);
   AcceptanceState state = model.begin(1);
   std::vector<float> confidences;

@@ -148,7 +148,7 @@ TEST_CASE("An EAGLE-3 head has the parameters that its published configuration h
   CHECK((head.shape.active_parameters() + head.first_pass_parameters) / 1e9 == Approx(0.425).epsilon(0.05));
 }
 
-// By hand, of Qwen3-8B (width 4096, 193 M parameters a layer, 151,936 tokens).
+// Counted by hand for Qwen3-8B (width 4096, 193 M parameters a layer, 151,936 tokens).
 TEST_CASE("Heads that draft a block have the shapes of their checkpoints") {
   const ModelShape target = find_model("Qwen3-8B");
   const DrafterShape dflash = find_drafter("DFlash", target);

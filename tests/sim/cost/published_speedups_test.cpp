@@ -58,7 +58,7 @@ TEST_CASE("Bands of 80 per cent hold four fifths of the rows of a laboratory tha
   CHECK(laboratories.size() == 5);
   CHECK(by_laboratory >= 0.75);
   CHECK(by_laboratory <= 0.88);
-  // What ships is that scatter with all five.
+  // The shipped scatter is that with all five.
   const auto all = scatter_of(points, {}, base);
   for (std::size_t kind = 0; kind < all.size(); ++kind) {
     CHECK(shipped_fit().scatter[kind].total == Approx(all[kind].total).epsilon(0.01));

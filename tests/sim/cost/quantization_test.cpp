@@ -1,4 +1,4 @@
-// What checkpoints and servers say of their quantisation. Right values: bits of the public config.json files, and
+// Quantisation of checkpoints and servers. Right values: bits of the public config.json files, and
 // bits / 8 plus a group's scale by hand.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -83,7 +83,7 @@ TEST_CASE("Modules that a checkpoint leaves as they are, or gives a group of the
   CHECK(listed.of(kAttention).bytes == 2.0);
   CHECK(listed.of("layers.6.self_attn.q_proj").name == "fp4");
   CHECK(listed.kv_bytes() == 1.0);
-  // Of several precisions: DeepSeek-V4-Flash-NVFP4 is fp8 but for experts.
+  // Several precisions in one file: DeepSeek-V4-Flash-NVFP4 is fp8 but for experts.
   const Quantization mixed = quantization_of(R"({"quantization_config": {"quant_method": "fp8",
       "quant_algo": "MIXED_PRECISION", "ignore": ["*.attn.*"],
       "quantized_layers": {"layers.5.ffn.experts": {"quant_algo": "NVFP4", "group_size": 16}}}})");
@@ -127,7 +127,7 @@ TEST_CASE("The first of GPTQModel's patterns that fits holds, in the order of th
                    : model_from_config_json(shape + R"(, "quantization_config": )" + q + "}", "config.json"))
         .precision.weight_bytes;
   };
-  // Of two patterns that both fit every matrix: the later one by name stands first, and last.
+  // Two patterns that both fit every matrix: the later one by name stands first, and last.
   CHECK(bytes_of(R"({".*z?": {"bits": 8}, ".*a?": {"bits": 2}})") == Approx(1.0 + 3.0 / 128));
   CHECK(bytes_of(R"({".*a?": {"bits": 2}, ".*z?": {"bits": 8}})") == Approx(0.25 + 2.25 / 128));
   // Taken away first, or after it has been given; in the file beside the config, too.

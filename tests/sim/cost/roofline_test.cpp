@@ -276,7 +276,7 @@ TEST_CASE("Each of the GPUs that hold a cache whole reads it whole, and so the G
   const double heads = 1e3 * 131072.0 * 100'000 / 3350e9;
   CHECK(memory_ms("Llama-3.1-8B", 8, 100'000) == Approx(heads / 8));
   CHECK(memory_ms("Llama-3.1-8B", 16, 100'000) == Approx(heads / 8));
-  // Of 2 KV heads (Qwen2.5-3B) four GPUs hold a half each; layers one after the other hold nothing twice.
+  // Four GPUs hold half of 2 KV heads each (Qwen2.5-3B); pipeline stages hold nothing twice.
   CHECK(memory_ms("Qwen2.5-3B", 4, 100'000) == Approx(1e3 * 36.0 * 512 * 2 * 100'000 / 3350e9 / 2));
   CHECK(memory_ms("DeepSeek-V3", 8, 100'000, true) == Approx(latent));
 }

@@ -107,7 +107,7 @@ TEST_CASE("statistics of drafters count since the start, restarts included, and 
       "30\n";
   CHECK(llama_log(first + later).accepted_tokens == 30);
   CHECK(llama_log(later + first).accepted_tokens == 50);
-  // Of two drafters of unlike lengths a list of rates ends before the drafts.
+  // With two drafters of unlike lengths a list of rates ends before the drafts.
   const AcceptanceData unlike = llama_log(
       "statistics ngram-mod: #calls(b,g,a) = 4 542 31, #gen drafts = 31, #acc drafts = 28, #gen tokens = 920, #acc "
       "tokens "
@@ -131,7 +131,7 @@ TEST_CASE("statistics without lists of rates count the first position exactly, a
   CHECK(two.survival[0] == Approx(0.5));
   CHECK(two.survival[1] == Approx(0.25));
   CHECK(two.survival_bounds.empty());
-  // Of three positions the others share what is left, 30 of 100 steps.
+  // With three positions the others share what is left, 30 of 100 steps.
   const AcceptanceData three =
       statistics("100 100, #gen drafts = 100, #acc drafts = 60, #gen tokens = 300, #acc tokens = 90");
   REQUIRE(three.survival.size() == 3);
@@ -214,7 +214,7 @@ TEST_CASE("steps that llama-server prints where it is debugged are a histogram")
   CHECK(data.draft_tokens == 7);
   CHECK(data.acceptance_length == Approx(1.0 + 5.0 / 3));
   CHECK(data.draft_len == 3);
-  // Of May 2026, with nothing behind.
+  // A log of May 2026, with nothing behind.
   const AcceptanceData bare = llama_log(
       "1.32.991.645 I slot update_slots: id  0 | task 691 | accepted 64/64 draft tokens\n"
       "1.33.718.493 I slot update_slots: id  0 | task 691 | accepted  1/ 3 draft tokens\n");

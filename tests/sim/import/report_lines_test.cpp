@@ -48,7 +48,7 @@ TEST_CASE("trtllm-bench's report says the mean length, K by its tokens, the load
   CHECK(setup.tp == 4);
   CHECK(setup.pp == 2);
   CHECK_FALSE(setup.expert_parallel);
-  // Of versions without [DAR] the rates are lengths; runs weigh their requests.
+  // In versions without [DAR] the rates are lengths; runs weigh their requests.
   const AcceptanceData old = report("[AR] MINIMUM: 1.73\n[AR] AVERAGE: 1.81\n[AR] P50    : 1.82\n");
   CHECK(old.acceptance_length == Approx(1.81));
   CHECK(old.draft_len == 0);
@@ -83,7 +83,7 @@ TEST_CASE("oMLX's lines give rates by position over the cycles that drafted so f
   CHECK(alone.draft_len_is_least);
   CHECK(report("tokens=64 cycles=30 tok/cycle=2.13 accept=42/60 (70.0%) emits[init=1,draft=42,bonus=0,verify=21]\n")
             .acceptance_length == Approx(63.0 / 30));
-  // Of a drafter beside the model: two requests, a block of three tokens.
+  // A drafter beside the model: two requests, a block of three tokens.
   const std::string rounds = "omlx.scheduler - INFO - [-] - vlm_mtp stats: request=a finish=stop rounds=";
   const AcceptanceData block =
       report(rounds + "605 accepted=418/1210 (34.5%) tokens_per_round=1.69 emitted=1023 block_size=3\n" + rounds +

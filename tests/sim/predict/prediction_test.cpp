@@ -202,7 +202,7 @@ TEST_CASE("as many GPUs as the least load needs with its cache, and a larger one
   request.context = 1024;
   request.batches = {32};
   CHECK(tp_of() == 4.0);
-  // What no machine holds leaves one request; what is said is as said.
+  // A load that no machine holds leaves one request; a given --tp stays as given.
   request.batches = {1'000'000};
   CHECK(tp_of() == 2.0);
   request.tp = 8;

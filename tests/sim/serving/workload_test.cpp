@@ -318,7 +318,7 @@ TEST_CASE("later turns of a session come a delay after the end of the turn befor
   options.prompt.kind = options.output.kind = LengthKind::recorded;
   options.recorded = std::make_shared<const ArrivalTrace>(trace);
   const Workload workload(options, 1);
-  // By the clock: requests 0 and 1, and in a second round, one mean gap later, 5 and 6.
+  // Requests 0 and 1 come by the clock, and in a second round, one mean gap later, 5 and 6.
   Workload::Arrivals times(workload);
   for (const auto& [request, ns] : {std::pair(0, 0), {1, 500'500'000}, {5, 1'001'000'000}, {6, 1'501'500'000}}) {
     CHECK(times.request() == request);

@@ -63,7 +63,7 @@ TEST_CASE("acceptance by slot and kind of work is what the steps of its prompts 
       }
       CHECK(work.metrics.acceptance_length ==
             Approx(1.0 + static_cast<double>(accepted_tokens) / static_cast<double>(drafts)));
-      // Of all steps: those without a draft are among them.
+      // Counted over all steps: those without a draft are among them.
       CHECK(work.metrics.tokens_per_step == Approx(static_cast<double>(tokens) / static_cast<double>(steps)));
       CHECK(steps > drafts);
       if (work.name != "all") continue;

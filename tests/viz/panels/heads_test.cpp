@@ -29,7 +29,7 @@ TEST_CASE("a step and a prompt are chosen from what was measured, and the comman
   driver->type_into_slider("heads/step", "5");
   driver->frame();
   CHECK(driver.shown().settings.shown_step == 5);
-  // What was measured is shown, and nothing is computed again.
+  // Measured results are shown, and nothing is computed again.
   CHECK(driver.shown().shown_prompt() == first);
   driver->click("heads/draft 4");
   driver->frame();

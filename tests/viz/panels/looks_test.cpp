@@ -34,7 +34,7 @@ std::unique_ptr<Panel> as_on_any_machine(std::unique_ptr<Panel> panel, const Hea
   return panel;
 }
 
-// What is wrong with a panel alone in the window, or with the whole dashboard.
+// Checks the looks of a panel alone in the window, or of the whole dashboard.
 void check_looks(Dashboard& dashboard, const std::string& what, bool has_plots) {
   for (const Size& size : kSizes) {
     NullSurface surface(size.width_px, size.height_px);

@@ -13,7 +13,7 @@
 namespace draftproof::testing {
 namespace {
 
-// What the pattern's groups say in the frame with the mouse at this place of a control, given as shares of its width and
+// Groups of the pattern in the frame with the mouse at this place of a control, given as shares of its width and
 // height; empty: the frame has no such text.
 std::vector<std::string> read_at(Driver& driver, const ControlRect& rect, float x, float y,
                                  const std::string& pattern) {

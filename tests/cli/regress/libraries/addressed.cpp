@@ -9,7 +9,7 @@ namespace {
 
 const draftproof_settings kReference{DRAFTPROOF_REFERENCE, nullptr, 0, 0, 0};
 
-// What the calls of verification have in common, put into the arguments of libdraftproof.
+// Arguments of libdraftproof that all calls of verification share.
 template <class Call, class Verify>
 int verify(const Call& call, draftproof_verify_arguments a, Verify function) {
   const std::vector<std::int64_t> offsets(call.cu_num_draft_tokens, call.cu_num_draft_tokens + call.requests + 1);

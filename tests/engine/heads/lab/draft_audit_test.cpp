@@ -139,7 +139,7 @@ std::string told(const DraftAudit& audit) {
 }
 
 TEST_CASE("a planted fault is found by an engine's recorded drafts, and named first", "[release]") {
-  // What drafts alone do not tell at the default tolerance: an epsilon moves no logit by 0.02 here, and the scaling of
+  // Faults that drafts alone do not show at the default tolerance: an epsilon moves no logit by 0.02, the scaling of
   // eight slow angles one draft of 808, which another epsilon explains as well.
   const std::map<std::string, std::string> not_told{{"15 epsilon 1e-06 for 1e-05", "consistent"}};
   for (std::size_t i = 0; i < kPlantedFaults.size(); i += kSanitized ? 4 : 1) {
@@ -199,7 +199,7 @@ TEST_CASE("of drafts that none of the known faults makes the audit says so", "[r
   CHECK_THAT(audit.sentence, Catch::Contains("none of the known faults explains it"));
 }
 
-// What an engine drafts whose rows are rounded to bfloat16: chains of K along plain decoding's texts.
+// Drafts of an engine whose rows are rounded to bfloat16: chains of K along plain decoding's texts.
 std::vector<DraftedRequest> rounded_run(const std::string& name, float step) {
   FaultLab& lab = fault_lab();
   constexpr std::int64_t kDrafts = 4;

@@ -24,7 +24,7 @@ ProofSteps deferring_step(std::uint32_t window, Gate gate) {
 const auto open_always = [](const auto&) { return true; };
 const auto open_never = [](const auto&) { return false; };
 
-// Of the first token that a step of `draft_len` drafts emits.
+// Distribution of the first token that a step of `draft_len` drafts emits.
 Row first_token(const ProofSteps& step, const Models& models, std::int32_t draft_len) {
   Row row(static_cast<std::size_t>(models.vocab_size()), Rational(0));
   for (const auto& [text, probability] : step_distribution(step, models, {}, draft_len).distribution)
