@@ -341,21 +341,21 @@ typedef struct {
   int32_t* status;      /* out [requests]: a request that is refused is left as it is */
 } draftproof_kv_commit_arguments;
 
-/* --- Rows across devices: device `device` of `devices` holds the tokens [begin, end) of every row (docs/shards.md). ---
+/* --- Rows across devices: device `device` of `devices` holds the tokens [begin, end) of every row (docs/shards.md). --
  *
- * Each call is a pure function of the device's logits and of messages. A message is an array that every device writes and
- * the caller then combines over all devices, element by element: MAX, or SUM modulo 2^64 (NCCL, MPI, gloo). The next call
- * takes it combined, the same on every device. In this order:
+ * Each call is a pure function of the device's logits and of messages. A message is an array that every device writes
+ * and the caller then combines over all devices, element by element: MAX, or SUM modulo 2^64 (NCCL, MPI, gloo). The
+ * next call takes it combined, the same on every device. In this order:
  *
  *   shard_prepare                    tile_exponent MAX, largest MAX
  *   shard_summarise                  tile_sum SUM
- *   shard_select   top_k, rounds 0 to 6; where a row has top_p also that, rounds 0 to 6: message SUM, none after round 6
+ *   shard_select   top_k, rounds 0 to 6; where a row has top_p also that, rounds 0 to 6: message SUM, none after 6
  *   shard_summarise with `kept`      tile_sum SUM, in place of the sums before
  *   shard_draw     stages 0, 1, 2    message SUM (stage 0 of DRAFTPROOF_INVERSE), else MAX; none after stage 2
  *
  * Without filters the two calls before the last are left out. Tokens, log-probabilities and statuses are those of
- * draftproof_sample on the whole rows, bit for bit, on every device. Masks, bias and penalties are local to a token: the
- * caller edits the logits before. tiles = ceil(vocab_size / 4096). */
+ * draftproof_sample on the whole rows, bit for bit, on every device. Masks, bias and penalties are local to a token:
+ * the caller edits the logits before. tiles = ceil(vocab_size / 4096). */
 typedef struct {
   int64_t rows;
   int64_t vocab_size; /* of the whole rows */
@@ -405,9 +405,9 @@ typedef struct {
 
 typedef enum { DRAFTPROOF_SHARD_TOP_K = 0, DRAFTPROOF_SHARD_TOP_P = 1 } draftproof_shard_filter;
 
-/* The last token of a prefix: a radix search over the order keys, eight bits a round, then over the tokens of its value.
- * A message has, a row: rounds 0 to 3 256 words (top_k 128, of two counts each), round 4 `devices` words, round 5 one.
- * Of `parameters` ([rows] each) the filters are looked at; the others must be NULL. */
+/* The last token of a prefix: a radix search over the order keys, eight bits a round, then over the tokens of its
+ * value. A message has, a row: rounds 0 to 3 256 words (top_k 128, of two counts each), round 4 `devices` words, round
+ * 5 one. Of `parameters` ([rows] each) the filters are looked at; the others must be NULL. */
 typedef struct {
   draftproof_shard shard;
   const int32_t* tile_exponent; /* combined */

@@ -22,8 +22,8 @@ inline void add_sampling_options(Options& command, double& temperature, double& 
 }
 
 // Adds one option per extra sampler, except stateful ones and those with a random number in every row (Mirostat, XTC,
-// adaptive-p), which a text that is made here has not got, and the window of penalties, which not all programs have. `has_others`: there may be other samplers, which some are for. Returns
-// the options.
+// adaptive-p), which a text that is made here has not got, and the window of penalties, which not all programs have.
+// `has_others`: there may be other samplers, which some are for. Returns the options.
 inline std::vector<std::string> add_further_samplers(
     Options& command, SamplerParameters& samplers, const std::function<bool()>& has_others = [] { return false; }) {
   using P = SamplerParameters;

@@ -9,7 +9,7 @@
 //   cumulative:min=1,max=8,start=5,raise=0.85,lower=0.55
 //                                              the same by the share of all its drafts so far
 //   target_efficiency:share=0.7,max=8,start=5  of each request: the most drafts whose expected share of accepted ones,
-//                                              (a + ... + a^K) / K at its rate a so far, is at least `share`; never none
+//                                              (a + ... + a^K) / K at its rate a so far, is at least `share`; not none
 //   schedule:1=5,8=3,32=0                      by batch size: 5 from 1 request, 3 from 8, none from 32
 //   goodput:max=8,prior=4,memory=0.95,probe=32 what makes expected tokens per second largest, by the cost model and the
 //                                              acceptance measured of the request, of which the batch's counts as

@@ -34,9 +34,9 @@ struct LogitsFile {
   void row(std::size_t r, std::vector<float>& out) const;
 };
 
-// Tensors `logits` [N, V] and, where they are known, `requests`, `positions` and `draft_positions` [N] I32 or I64. Input
-// errors name file, tensor and place: a wrong dtype or shape, no row, V < 2, a negative number, two rows of one place, a
-// tensor of another name.
+// Tensors `logits` [N, V] and, where they are known, `requests`, `positions` and `draft_positions` [N] I32 or I64.
+// Input errors name file, tensor and place: a wrong dtype or shape, no row, V < 2, a negative number, two rows of one
+// place, a tensor of another name.
 LogitsFile read_logits_file(const std::string& path);
 
 }  // namespace draftproof

@@ -1,13 +1,13 @@
-// Parity of logits: two paths of an engine (plain step and verification step, two batches, two tensor-parallel sizes, two
-// precisions) computed the same rows. How far apart are they, what does that do to sampling, and does it look like
+// Parity of logits: two paths of an engine (plain step and verification step, two batches, two tensor-parallel sizes,
+// two precisions) computed the same rows. How far apart are they, what does that do to sampling, and does it look like
 // rounding or like a fault?
 //
 // Rounding has a size, that of its precision, and no place: the relative difference of a row says nothing of its
 // request, its position or its row in the step. A fault has a place or another size. The verdict is `fault` where
 //   a number is not finite in one path alone, or NaN
 //   one row stands out: its relative difference is 8 times the median and 16 units of the precision
-//   a group of rows stands out: a request, a row of the step, block ends (positions p with p + 1 a multiple of b), or late
-//     positions: its median is twice that of the others, and a rank test says so at the level 1e-4 over all groups
+//   a group of rows stands out: a request, a row of the step, block ends (positions p with p + 1 a multiple of b), or
+//     late positions: its median is twice that of the others, and a rank test says so at the level 1e-4 over all groups
 //   a range of columns stands out: 8 times the median of 64 ranges
 //   the typical relative difference is more than 64 units of the precision
 // Otherwise `rounding`, or `identical` where no number differs; `unclear` with fewer than 8 rows, since rows have no

@@ -9,8 +9,8 @@ namespace draftproof {
 // Ranks from 1, ties at their mean.
 std::vector<double> ranks_of(std::span<const double> values);
 
-// P-value of the Mann-Whitney test that `values` where `in_group` holds are greater than the others: normal approximation
-// with the correction for ties; 1 where either side is empty or all values tie.
+// P-value of the Mann-Whitney test that `values` where `in_group` holds are greater than the others: normal
+// approximation with the correction for ties; 1 where either side is empty or all values tie.
 double group_is_greater(std::span<const double> values, const std::vector<bool>& in_group);
 
 // P-value of Spearman's test that `values` grow with `along`: normal approximation; 1 where either is constant.

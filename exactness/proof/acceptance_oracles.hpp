@@ -62,8 +62,8 @@ Rational k_seq_rho_k_closed_form_sum(const Models& models, const TokenString& pr
 Rational k_seq_rho_k_pair_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
 
 // One node with two independent siblings, optimal transport: the least p(H) + 1 - Pr(both in H) over prefixes of the
-// tokens by q/p; and over all sets H, the pairs counted. Down one level only: what lies below depends on which of several
-// optimal plans was taken.
+// tokens by q/p; and over all sets H, the pairs counted. Down one level only: what lies below depends on which of
+// several optimal plans was taken.
 Rational optimal_pair_bound(const Models& models, const TokenString& prefix, std::int32_t depth);
 Rational optimal_pair_cut(const Models& models, const TokenString& prefix, std::int32_t depth);
 

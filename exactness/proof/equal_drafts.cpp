@@ -87,8 +87,8 @@ Verify of_node_alone(Rule rule) {
   });
 }
 
-// Half the sum over strings of `length` tokens of |what is emitted, completed by draws from p - the target's|. finished:
-// the probability that the string so far is emitted and completed; target: its probability.
+// Half the sum over strings of `length` tokens of |what is emitted, completed by draws from p - the target's|.
+// finished: the probability that the string so far is emitted and completed; target: its probability.
 Rational distance_of(const OutputDistribution& emitted, const DenseMasses<Rational>& p, std::int32_t length,
                      TokenString& text, const Rational& finished, const Rational& target) {
   if (length == 0) return (finished > target ? Rational(finished - target) : Rational(target - finished)) / 2;

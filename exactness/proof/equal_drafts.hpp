@@ -19,8 +19,8 @@ struct EqualDraftsRow {
   Rational tokens;         // emitted by a step, on average: accepted drafts and one more
   Rational target_rows;    // of the target that the rule asked for, on average, each once
   Rational proposal_rows;  // of the proposal
-  // Total variation of the first emitted token from a draw from p, and of all that is emitted, completed by draws from p
-  // to as many tokens as the drafts are deep and one.
+  // Total variation of the first emitted token from a draw from p, and of all that is emitted, completed by draws from
+  // p to as many tokens as the drafts are deep and one.
   Rational first_distance, distance;
 };
 

@@ -16,8 +16,8 @@
 
 namespace draftproof {
 
-// Hierarchical speculative decoding: Zhou et al. 2601.05724, Algorithm 2 with capped branch resampling (equations 11, 16,
-// 17, 20). r_t = product of p/q over the first t drafts, r*_t = r_t / max(1, r_1 .. r_t).
+// Hierarchical speculative decoding: Zhou et al. 2601.05724, Algorithm 2 with capped branch resampling (equations 11,
+// 16, 17, 20). r_t = product of p/q over the first t drafts, r*_t = r_t / max(1, r_1 .. r_t).
 //   D_pq, D_qp after t drafts: sums of max(r*_t p - q, 0) and of max(q - r*_t p, 0)
 //   h_K = min(r*_(K-1) p / q, 1),  h_t = D_pq / max(D_pq, D_qp) for t < K
 //   t = K .. 1: the first that its coin passes stands; the token after it is drawn from norm(max(r*_t p - q, 0))
@@ -50,8 +50,8 @@ ChainOutcome verify_hierarchical(std::span<const Token> draft, const DenseRows<N
   return {0, chance.draw(positive_difference(target.row(0), proposal.row(0)), 0, Purpose::residual)};
 }
 
-// SpecHub: Sun et al. 2411.05289. With a the most probable token of q, the pair of siblings is (x, a) for a draw x other
-// than a, and (a, x) with x a draw without a for the draw a.
+// SpecHub: Sun et al. 2411.05289. With a the most probable token of q, the pair of siblings is (x, a) for a draw x
+// other than a, and (a, x) with x a draw without a for the draw a.
 template <class Number, class Chance>
 void add_hub_children(DraftTree& tree, std::int32_t parent, const DenseMasses<Number>& q, Chance& chance) {
   const Token hub = most_probable_tokens(q, 1).front();

@@ -7,8 +7,8 @@
 // token):
 //   v2 (this)  one pass for a value that n tokens reach, the n-th of the threads' largest ones; one that lists the few
 //       that reach it and counts what stands before the sampled token; a sort in shared memory. Where they are too many
-//       for the list, and for n above the threads, a search for the n-th token comes between (prefix_search.cuh), as for
-//       all rows in v1: two passes more, one of which puts every token within 32 nats of the first into a bucket.
+//       for the list, and for n above the threads, a search for the n-th token comes between (prefix_search.cuh), as
+//       for all rows in v1: two passes more, one of which puts every token within 32 nats of the first into a bucket.
 //   next: both passes in the mass pass' tiles, their lists merged.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The last kept token of rows that lie on several devices: a radix search over the order keys, eight bits a round, whose
-// histograms the caller adds up over the devices; then over the tokens of the value that it ends at (twin: the methods
-// of RowShard that reference/shard/sharded_row.cpp's prefix() calls).
+// The last kept token of rows that lie on several devices: a radix search over the order keys, eight bits a round,
+// whose histograms the caller adds up over the devices; then over the tokens of the value that it ends at (twin: the
+// methods of RowShard that reference/shard/sharded_row.cpp's prefix() calls).
 //
 //   round 0 to 3   histogram of the measure (a count for top-k, m_i for top-p) by eight bits more
 //   round 4        the measure that the device's tokens of that value have
@@ -8,8 +8,8 @@
 //   round 6        every device knows the kept set
 //
 // Ladder (bytes that must move: the device's logits once a round, from L2 after the first):
-//   v1 (this)  a block a tile; buckets in shared memory, added to the message by integer atomics. Only tokens whose higher
-//       bits are those found take part.
+//   v1 (this)  a block a tile; buckets in shared memory, added to the message by integer atomics. Only tokens whose
+//       higher bits are those found take part.
 //   next: the survivors of round 0 listed, so that later rounds read them alone.
 #pragma once
 

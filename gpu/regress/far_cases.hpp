@@ -1,5 +1,6 @@
-// Cases whose elements lie beyond 2^32, for every call but some: of the calls on rows across devices the first has one, the verifiers of chains and blocks have theirs beside
-// their other cases, and a tree mask is written whole, so that one of that size would be 17 GB of stores.
+// Cases whose elements lie beyond 2^32, for every call but some: of the calls on rows across devices the first has one,
+// the verifiers of chains and blocks have theirs beside their other cases, and a tree mask is written whole, so that
+// one of that size would be 17 GB of stores.
 #pragma once
 
 #include <vector>

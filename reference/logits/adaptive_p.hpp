@@ -2,8 +2,8 @@
 // whose probability is near a target are favoured, and the target moves against the mean of what was drawn before:
 //   t = clamp(2 target - mean, 0, 1),  d = |p_i - t| / 0.3,  x_i = 5 - 10 d^2 / (1 + d).
 // `mean` is the state: the average, with weights decay^age, of the probabilities p that drawn tokens had before this; a
-// request begins with the target. It has no paper; these are the constants of llama.cpp, which rounds to float where this
-// is double. kept_mass is that of the filters before it no more, but 1.
+// request begins with the target. It has no paper; these are the constants of llama.cpp, which rounds to float where
+// this is double. kept_mass is that of the filters before it no more, but 1.
 #pragma once
 
 #include <vector>

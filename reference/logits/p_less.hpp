@@ -2,9 +2,9 @@
 // hit a draw from it, p_i >= Sigma p_j^2. p-less-norm lowers the threshold to (V Sigma p_j^2 - 1) / (V - 1), 0 for the
 // uniform row.
 //
-// The paper takes p after the temperature, over the whole row. It does not say what V or p are behind other filters: here
-// p is renormalised over what they left, and V is the vocabulary, as in the authors' code, where dropped tokens are
-// zeros.
+// The paper takes p after the temperature, over the whole row. It does not say what V or p are behind other filters:
+// here p is renormalised over what they left, and V is the vocabulary, as in the authors' code, where dropped tokens
+// are zeros.
 #pragma once
 
 #include <cstdint>

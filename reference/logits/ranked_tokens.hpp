@@ -1,5 +1,5 @@
-// The tokens that are left of a row, in the total order (value descending, id ascending), with their masses: what filters
-// look at that are no prefix, or a prefix of another measure.
+// The tokens that are left of a row, in the total order (value descending, id ascending), with their masses: what
+// filters look at that are no prefix, or a prefix of another measure.
 #pragma once
 
 #include <cmath>

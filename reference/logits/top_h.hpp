@@ -1,6 +1,6 @@
 // top-H decoding (Potraghloo, Azizi, Kundu, Pedram, arXiv 2509.02510): the longest prefix of the total order whose
-// entropy, renormalised, is at most alpha times that of the whole, H(q) <= alpha H(p). The entropy of prefixes rises with
-// every token (their Theorem 3), so that the greedy choice stops at the first one that exceeds the bound.
+// entropy, renormalised, is at most alpha times that of the whole, H(q) <= alpha H(p). The entropy of prefixes rises
+// with every token (their Theorem 3), so that the greedy choice stops at the first one that exceeds the bound.
 //
 // The authors' code and transformers' `top_h` compare Sigma -p log p of the prefix, not renormalised, over the 100
 // likeliest tokens alone: another set. The paper's definition is what is kept here.

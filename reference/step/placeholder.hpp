@@ -1,6 +1,6 @@
-// Placeholders: ids of -1 within a chain of drafts, at places that an engine keeps and must not verify (vLLM pads decoding
-// steps so, and marks drafts that a grammar forbids). A placeholder is rejected and a token is drawn in its place, so that
-// nothing behind it is looked at: the chain ends before it, and its row is the bonus row.
+// Placeholders: ids of -1 within a chain of drafts, at places that an engine keeps and must not verify (vLLM pads
+// decoding steps so, and marks drafts that a grammar forbids). A placeholder is rejected and a token is drawn in its
+// place, so that nothing behind it is looked at: the chain ends before it, and its row is the bonus row.
 //
 // The token is drawn from the target, as vLLM does for drafts without probabilities. With probabilities vLLM draws from
 // max(p - q, 0) of a row q that no draft was drawn from, which is the target's where that row is zeros.

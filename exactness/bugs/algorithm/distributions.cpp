@@ -1,5 +1,5 @@
-// B27, B28, B30, B34, B86 and B104: the verifier is right, and a distribution it is given is not the one that was drawn from
-// or asked for.
+// B27, B28, B30, B34, B86 and B104: the verifier is right, and a distribution it is given is not the one that was drawn
+// from or asked for.
 #include <algorithm>
 #include <utility>
 
@@ -105,9 +105,9 @@ void leave_target_unfiltered(OneDraft& draft) {
   draft.residual = positive_difference(draft.target, draft.proposal);
 }
 
-// Guidance at scale 2 of probabilities, softmax(2 log(c + e) - log(u + e)): the exact one is e = 0, and a token that the
-// condition forbids stays forbidden. With e each token that both rows forbid gets the weight e, of a total of the sum of
-// c^2 / u: with m of them the distance is about m e over that total.
+// Guidance at scale 2 of probabilities, softmax(2 log(c + e) - log(u + e)): the exact one is e = 0, and a token that
+// the condition forbids stays forbidden. With e each token that both rows forbid gets the weight e, of a total of the
+// sum of c^2 / u: with m of them the distance is about m e over that total.
 ExactMasses guided(const ExactMasses& conditional, const ExactMasses& unconditional, const Rational& e) {
   ExactMasses masses(conditional.size(), Rational(0));
   for (std::size_t x = 0; x < masses.size(); ++x) {

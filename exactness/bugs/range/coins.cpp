@@ -1,5 +1,5 @@
-// B17 to B20 and B103: the acceptance coin at the ends of its range. Chain verification of one draft, as production has it, over
-// coins of other rules.
+// B17 to B20 and B103: the acceptance coin at the ends of its range. Chain verification of one draft, as production has
+// it, over coins of other rules.
 #include <array>
 #include <span>
 #include <string>

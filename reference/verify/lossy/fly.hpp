@@ -31,8 +31,8 @@ namespace draftproof {
 // The sum of -p log p over the `count` most probable tokens, in nats; they are not renormalised.
 double entropy_of_most_probable(const DenseMasses<double>& p, std::size_t count);
 
-// draft [K]; target rows 0..K, proposal rows 0..K-1; window W >= 1; gate(p) -> bool. Addresses as in verify_chain; a coin
-// is thrown when it is first looked at.
+// draft [K]; target rows 0..K, proposal rows 0..K-1; window W >= 1; gate(p) -> bool. Addresses as in verify_chain; a
+// coin is thrown when it is first looked at.
 template <class Target, class Proposal, class Gate, class Chance>
 ChainOutcome verify_fly(std::span<const Token> draft, const Target& target, const Proposal& proposal,
                         std::uint32_t window, Gate gate, Chance& chance) {
@@ -60,8 +60,8 @@ ChainOutcome verify_fly(std::span<const Token> draft, const Target& target, cons
   return {draft_len, chance.draw(target.masses(draft_len), draft_len, Purpose::target_sample)};
 }
 
-// Distance of one position's emitted token from p behind an open gate, where its draft was drawn from q; passes [V]: the
-// probability that the window after each token is accepted.
+// Distance of one position's emitted token from p behind an open gate, where its draft was drawn from q; passes [V]:
+// the probability that the window after each token is accepted.
 template <class Number>
 Number fly_distance(const DenseMasses<Number>& p, const DenseMasses<Number>& q, const DenseMasses<Number>& passes) {
   DenseMasses<Number> kept(p.size(), Number(0));

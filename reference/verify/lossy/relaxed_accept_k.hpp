@@ -1,7 +1,7 @@
 // Decoding by argmax that lets drafts near the argmax stand: TensorRT-LLM's relaxed acceptance while the model thinks
 // (relaxed_topk, relaxed_delta), and verifier_accept_k with accept_tolerance of speculators. Guarantee: LOSSY. No coin
-// is thrown, so a draft near the argmax is emitted as often as it is drafted. (speculators names the accepted drafts and
-// not the token behind a rejection; it is the argmax here, as in TensorRT-LLM.)
+// is thrown, so a draft near the argmax is emitted as often as it is drafted. (speculators names the accepted drafts
+// and not the token behind a rejection; it is the argmax here, as in TensorRT-LLM.)
 //
 //   A(p): the argmax g of p, and the tokens among its k most probable that are near it
 //         relaxed:   p(x) >= p(g) - delta
@@ -9,8 +9,8 @@
 //   accept x iff x is in A(p);  first rejection, or after the last draft: emit g
 //
 // One position with a draft from q is at distance q(A without g) from decoding by argmax, and at the distance of
-// near_best_distribution from p. Ties of p go to the lowest id. Exact for a greedy target, and where A is g alone: k = 1,
-// delta = 0 or tolerance = 0.
+// near_best_distribution from p. Ties of p go to the lowest id. Exact for a greedy target, and where A is g alone: k =
+// 1, delta = 0 or tolerance = 0.
 #pragma once
 
 #include <algorithm>

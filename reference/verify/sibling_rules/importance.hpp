@@ -116,8 +116,8 @@ PairSelection<Number> select_of_pairs(const DenseMasses<Number>& a, const DenseM
   return pairs;
 }
 
-// See sibling_outcome.hpp. weighed: of every selection, at most that many tokens. The coin of sibling j >= 2 selects, at
-// its node, and that of the first sibling accepts.
+// See sibling_outcome.hpp. weighed: of every selection, at most that many tokens. The coin of sibling j >= 2 selects,
+// at its node, and that of the first sibling accepts.
 template <class Number, class Chance>
 SiblingOutcome accept_sibling_importance(const DenseMasses<Number>& p, const DenseMasses<Number>& q,
                                          std::span<const Token> siblings, std::span<const std::int32_t> nodes,
