@@ -25,7 +25,7 @@ const course = (() => {
   const open = make('button', {id: 'course-open', textContent: 'Course', onclick: () => show(0)});
   document.body.append(pane, cover, open);
   const guessed = new Set();  // lessons
-  // What is typed here is not for the panels, whose window takes Backspace and Tab for itself. This comes before it.
+  // Keys typed here are not for the panels, whose window takes Backspace and Tab for itself. This comes before it.
   for (const type of ['keydown', 'keypress', 'keyup'])
     addEventListener(type, event => pane.contains(event.target) && event.stopImmediatePropagation(), true);
 

@@ -21,7 +21,7 @@ class Numbers {
   Numbers(std::uint64_t seed, std::uint32_t lesson, std::uint32_t exercise)
       : seed_(seed), lesson_(lesson), exercise_(exercise) {}
 
-  // Of course.toml's templates; one name is one value within an exercise.
+  // Text for a name in course.toml's templates; one name is one value within an exercise.
   std::string text_of(const std::string& name) {
     if (name == "p" || name == "q") return tenths(3);
     if (name == "p4" || name == "q4") return tenths(4);

@@ -120,7 +120,7 @@ PairedDifference difference_of(const StudyComparison& comparison, const Json& do
   }
 }
 
-// Of a pilot; nothing where it has no such run.
+// Document of a pilot's run; nothing where it has no such run.
 std::optional<Json> document_in(const fs::path& pilot, const std::string& run) {
   const fs::path path = pilot / "runs" / (run + ".json");
   if (pilot.empty() || !fs::exists(path)) return std::nullopt;

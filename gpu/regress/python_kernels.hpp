@@ -30,7 +30,7 @@ class PythonKernels {
   PythonKernels(const PythonKernels&) = delete;
   PythonKernels& operator=(const PythonKernels&) = delete;
 
-  // What it says of itself: "name", "numbers", "calls", "without" (parameters that no function takes).
+  // Its own description: "name", "numbers", "calls", "without" (parameters that no function takes).
   const nlohmann::json& description() const { return description_; }
 
   // True: the function takes the inputs, and the outputs have what it returned. Errors: SoundFailure of what the

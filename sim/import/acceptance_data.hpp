@@ -96,7 +96,7 @@ struct AcceptanceData {
 // where that length is K.
 std::vector<Bounds> reach_of(double drafts, double draft_tokens, const std::vector<double>& survival);
 
-// What commands say where the number of drafts is missing: acceptance has -k, predict --metrics-drafts.
+// Options named where the number of drafts is missing: acceptance has -k, predict --metrics-drafts.
 inline constexpr const char* kSayDrafts = "-k K (predict: --metrics-drafts K)";
 
 // Fills windows, drafts, acceptance_length and survival with their errors: windows are weighted by their size, or

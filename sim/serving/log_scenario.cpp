@@ -36,7 +36,7 @@ std::vector<double> arrivals_in(std::string_view text, const std::string& name, 
   return seconds;
 }
 
-// Of the lines in which a server says that a request came: one kind of them, since two processes may both say it.
+// Arrivals from the lines in which a server logs requests: one kind of them, since two processes may both log one.
 std::vector<double> arrivals_in(std::string_view text, const std::string& name) {
   std::vector<double> most;
   for (const char* const mark : {"Added request ", "Received request ", "Receive: obj=", "Receive: rid="})
@@ -103,7 +103,7 @@ class FromLog {
   }
 
  private:
-  // By what was asked for, else by the throughput: tokens a second over requests a second.
+  // Lengths asked for, else those of the throughput: tokens a second over requests a second.
   void set_lengths(double arrivals_a_second) {
     const auto length = [&](const char* option, int asked, double tokens_a_second) {
       if (asked > 0) return std::int32_t{asked};

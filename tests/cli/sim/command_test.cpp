@@ -72,7 +72,7 @@ TEST_CASE("sim --from makes a scenario of a server's log: its arrivals, mean len
   CHECK(document.at("policies")[1].at("tokens_per_step").get<double>() == Approx(2.0).margin(0.1));
   CHECK(
       read_whole_file(saved + "/requests.csv").starts_with("arrival_s,prompt_len,output_len\n0,380,190\n2,380,190\n"));
-  // What was saved is the same scenario.
+  // The saved scenario is the same.
   ordered_json again = json_of({"sim", saved + "/scenario.toml"});
   for (std::size_t i = 0; i < 3; ++i)
     CHECK(again.at("policies")[i].at("throughput") == document.at("policies")[i].at("throughput"));
