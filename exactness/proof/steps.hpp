@@ -289,6 +289,11 @@ inline constexpr auto fly = []<class Number>(std::span<const Token> draft, const
   const auto unsure = [](const Masses<Number>& p) { return *std::ranges::max_element(p) <= Number(3) / 4; };
   return verify_fly(draft, target, proposal, 1, unsure, chance);
 };
+// K drafts that may be deferred, and one behind them for the last one's window.
+inline constexpr auto fly_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                    auto& chance) {
+  return chain_step(fly)(models, prefix, draft_len > 0 ? draft_len + 1 : 0, chance);
+};
 // For probabilities p and p(g): `near(p, p(g))`, among the two most probable.
 template <class Near>
 auto near_best(Near near) {

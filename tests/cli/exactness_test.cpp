@@ -1,4 +1,4 @@
-// prove, bugs and soak as scripts meet them.
+// prove, bugs, soak and parity as scripts meet them.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -6,7 +6,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
+#include "base/archives/safetensors.hpp"
 #include "exactness/proof/prove.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
@@ -76,6 +78,51 @@ TEST_CASE("prove checks equivalences and orderings and golden numbers with all v
     CHECK(claim.at("holds") == true);
     CHECK(claim.at("refutation").is_null());
   }
+}
+
+TEST_CASE("prove compares verifiers at equal drafts instead of proving, and takes no option of proofs then") {
+  const json document = json_of({"prove", "--equal-drafts"});
+  CHECK_FALSE(document.contains("proofs"));
+  double block = 0.0, chain = 0.0;
+  for (const json& row : document.at("equal_drafts")) {
+    CHECK((row.at("distance") == 0.0) == (row.at("lossless") == true));
+    if (row.at("budget") == 4 && row.at("verifier") == "block") block = row.at("tokens");
+    if (row.at("budget") == 4 && row.at("verifier") == "chain") chain = row.at("tokens");
+  }
+  CHECK(block > chain);
+  CHECK(chain == Approx(1 + 0.85 + 0.7225 + 0.614125 + 0.52200625));
+  const ProgramResult refused = run_draftproof({"prove", "--equal-drafts", "-k", "2"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("has no use with --equal-drafts") != std::string::npos);
+}
+
+TEST_CASE("parity answers by its exit code, and names the first row of a fault") {
+  const TemporaryFolder folder;
+  const auto written = [&](const char* name, std::size_t rows, float error, std::size_t broken) {
+    std::vector<float> logits;
+    for (std::size_t i = 0; i < rows * 32; ++i) {
+      const auto x = static_cast<float>(i * 2654435761U % 1009U) / 128.0F;  // 0 to 8, in no order
+      logits.push_back(x + (i / 32 == broken ? 3.0F : error) * static_cast<float>(i * 40503U % 7U));
+    }
+    draftproof::SafetensorsWriter writer;
+    writer.add("logits", draftproof::DType::f32, {rows, 32}, std::as_bytes(std::span(logits)));
+    writer.write(folder.file(name));
+    return folder.file(name);
+  };
+  const std::string plain = written("plain", 40, 0.0F, 99);
+  const ProgramResult rounded =
+      run_draftproof({"parity", plain, written("rounded", 40, 1e-3F, 99), "--precision", "bf16"});
+  CHECK(rounded.exit_code == 0);
+  CHECK(rounded.out.find("looks like rounding of bf16") != std::string::npos);
+  const std::string broken = written("broken", 40, 1e-3F, 23);
+  CHECK(run_draftproof({"parity", plain, broken, "--precision", "bf16"}).exit_code == 1);
+  const json found = json_of({"parity", plain, broken, "--precision", "bf16", "--temperature", "0,1"}, 1);
+  CHECK(found.at("findings").at(0).at("fault") == "row");
+  CHECK(found.at("findings").at(0).at("first").at("position") == 23);
+  CHECK(found.at("temperatures").size() == 2);
+  CHECK(run_draftproof({"parity", written("few", 4, 0.0F, 99), written("few2", 4, 1e-3F, 99), "--precision", "bf16"})
+            .exit_code == 4);
+  CHECK(run_draftproof({"parity", plain, folder.file("none")}).exit_code == 2);
 }
 
 // Runs the checker, which uses nothing of this project, on a certificate; `change` plants a fault in it first.
