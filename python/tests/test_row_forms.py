@@ -66,7 +66,10 @@ def test_an_audit_tells_readings_and_faults_of_forms(monkeypatch):
     few = sample_sweep.sample_sweep(False)[:2]
     monkeypatch.setattr(audit_callable, "sample_sweep", lambda with_min_p, profile: few)
     monkeypatch.setattr(audit_callable, "request_cases", lambda *given, **more: [])
-    found = draftproof.audit_callable(draftproof.sample, profile="quick", time_budget=5.0, failures_max=1)
+    monkeypatch.setattr(audit_callable, "heeded", lambda *given: ((), []))
+    monkeypatch.setattr(audit_callable, "sample_cases", lambda with_min_p: [])
+    monkeypatch.setattr(audit_callable.Auditor, "_grows", lambda self: False)
+    found = draftproof.audit_callable(draftproof.sample, profile="quick", failures_max=1)
     assert "a NaN logit: the call raises" in found.readings, found
-    found = draftproof.audit_callable(spreads, profile="quick", time_budget=5.0, failures_max=1)
+    found = draftproof.audit_callable(spreads, profile="quick", failures_max=1)
     assert found.verdict == "biased" and found.failures[0].name == "row_form" and "NaN" in found.sentence, found

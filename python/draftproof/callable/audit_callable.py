@@ -304,6 +304,8 @@ class Auditor:
         if self.kind not in ("sample", "verify") or self.driver.distribution is not None or self.driver.shards is not None or self.ranges:
             return
         for form in (half_rows(self._called, FORM_SHARE * self.alpha / 2), nan_rows(self._called, FORM_SHARE * self.alpha / 2)):
+            if self.clock() >= self.deadline:  # it was not called, or not to the end
+                return
             self.found.n += form.n
             self.found.readings += [form.reading] if form.reading else []
             if form.n:
