@@ -29,7 +29,7 @@ from .request_cases import RequestCase, RequestEntry, request_cases
 from .reproducible import ROWS, in_another_process, probes, unreproduced
 from .request_heeded import heeded
 from .row_forms import half_rows, nan_rows
-from .sample_cases import SampleCase, params_of, sample_cases, step_case
+from .sample_cases import OFF, SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .sample_sweep import sample_sweep
@@ -46,7 +46,7 @@ SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
 #: Cases on which an explanation is tried: of the failing one's kind, spread over the sweep, and of those that passed; seconds of drawing.
-AKIN, SPREAD, SEEN, OTHERS_SECONDS = 6, 8, 4, 4.0
+AKIN, SPREAD, SEEN, OTHERS_SECONDS = 6, 8, 4, 8.0
 #: Larger cases of the sweep tell nothing of suspects.
 SUSPECT_ELEMENTS = 1 << 19
 #: A case of the sweep gets so many times its share of the time at most.
@@ -98,6 +98,11 @@ def _is_bare(case: Any) -> bool:
     if isinstance(case, (VerifyCase, ConstrainedCase)):
         return case.drafter is None and max(case.draft_lens if isinstance(case, VerifyCase) else case.lens) > 0
     return isinstance(case, StepsCase) and (case.one_hot or case.fixed is not None)
+
+
+def _on(case: Any, group: int) -> list[str]:
+    """The parameters that are on in a row or request of a case."""
+    return [name for name, value in getattr(case, "params", {}).items() if value[min(group, len(value) - 1)] != np.asarray(OFF[name], value.dtype)]
 
 
 def _uncalled(sampler: Callable[..., Any]) -> Any:
@@ -361,9 +366,13 @@ class Auditor:
         near = sorted((entry for entry in self.swept if entry.name != case.name and (entry.separates or noise)),
                       key=lambda entry: abs(names.index(entry.name) - at))
         akin = [entry for entry in near if kind_of(entry.name) == kind_of(case.name) or (noise and entry.has_rng)]
+        valued = []
+        for name in _on(case, judgement.group):  # other values of what is on
+            of = [entry for entry in near if entry.name.startswith(name)]
+            valued += of[::max(1, len(of) // AKIN)]
         bare = [entry for entry in near if _is_bare(case) and getattr(entry, "is_bare", False)]
         rest = [entry for entry in near if not entry.has_rng and entry not in akin]
-        chosen = [*akin[:AKIN], *bare[:AKIN], *rest[:2], *rest[2::max(1, len(rest) // SPREAD)]]
+        chosen = [*akin[:AKIN], *valued, *bare[:AKIN], *rest[:2], *rest[2::max(1, len(rest) // SPREAD)]]
         for entry in dict.fromkeys(chosen):
             other = self._trial(entry, 1.0, 1)
             if other is not None and size_of(other.case) <= max(SUSPECT_ELEMENTS // 4, size_of(case)):

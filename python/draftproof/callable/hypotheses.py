@@ -187,10 +187,14 @@ def _likeliest(score: Callable[[float], float], family: Family, steps: int) -> f
         if number not in seen:
             seen[number] = score(number)
 
-    for x in np.linspace(np.log(family.low), np.log(family.high), 5):
-        at(float(x))
+    if family.low < 1.0 < family.high and not family.is_whole:  # about what changes nothing, finely
+        begin = [sign * x for x in (0.01, 0.025, 0.06, 0.15, 0.4, 1.0, 2.0) for sign in (-1.0, 1.0)]
+    else:
+        begin = list(np.linspace(np.log(family.low), np.log(family.high), 5))
+    for x in begin:
+        at(float(np.clip(x, np.log(family.low), np.log(family.high))))
     for i in range(steps):
-        if i == 2 and max(seen.values()) <= 0.0:  # no better than the sound rule anywhere
+        if i == 3 and max(seen.values()) <= 0.0:  # no better than the sound rule anywhere
             break
         known = sorted(seen)
         i = known.index(max(known, key=lambda number: seen[number]))
@@ -259,7 +263,8 @@ def _predicting(account: Account, nats: dict[Candidate, float], others: Iterable
         if other is not None:
             spent += other.size * len(names)
             places.append(Elsewhere(run, other, names))
-    nats = {_learned(candidate, account, places[::2]): value for candidate, value in nats.items()}
+    learned = {name: _learned(name, account, places[::2]) for name in names}
+    nats = {dataclasses.replace(candidate, name=learned[candidate.name]): value for candidate, value in nats.items()}
     total = {candidate: value + sum(place.gain(candidate) for place in places) for candidate, value in nats.items()}
     ordered = sorted(total, key=lambda candidate: -total[candidate])
     for candidate in ordered[:JUDGED]:
@@ -274,15 +279,13 @@ def _predicting(account: Account, nats: dict[Candidate, float], others: Iterable
     return Explanation()
 
 
-def _learned(candidate: Candidate, account: Account, places: list[Elsewhere]) -> Candidate:
-    """With the number that is likeliest in all these cases: one may leave it open."""
-    name = candidate.name
+def _learned(name: str, account: Account, places: list[Elsewhere]) -> str:
+    """A rule with the number that is likeliest in all these cases: the failing one may leave it open."""
     if not isinstance(name, Named):
-        return candidate
+        return name
     own = next(rule for other, rule in account.rules() if other == name.family)
     of = [(own, account), *((place.families[name.family], place.account) for place in places if name.family in place.families)]
-    number = _likeliest(lambda number: sum(_score(family, number, other) for family, other in of), own, SEARCHED)
-    return dataclasses.replace(candidate, name=_named(name.family, number))
+    return _named(name.family, _likeliest(lambda number: sum(_score(family, number, other) for family, other in of), own, SEARCHED))
 
 
 def _said(run: Any, judgement: Judgement) -> str:

@@ -79,7 +79,10 @@ def minimal(case: Any, group: int, fails: Callable[[Any, int], bool | None]) -> 
         else:
             found = fails(factor.at(passes), 4) if high - passes <= max(1, high // 8) else None
             sure = found is not None and not found
-            needs.append(f"{name} {high}" + (f" ({'off' if name == 'top_k' and not passes else passes} passes)" if sure else ""))
+            if sure:
+                needs.append(f"{name} {high} ({'off' if name == 'top_k' and not passes else passes} passes)")
+            elif name != "vocabulary":  # fewer tokens are another row
+                needs.append(f"{name} (seen from {high})")
         case = failing
     return Minimal(case, tuple(needs), tuple(free))
 

@@ -275,9 +275,6 @@ def _impossible(run: StepsRun | OneCall, steps: Steps, impossible: np.ndarray, w
     sentence = (f"{wrong.size} of {run.n} steps emit an impossible token, first {what}, {token} at place {place} of request "
                 f"{at % case.batch} with {length} drafts")
     of_mask = 0 <= token < case.vocab_size and np.isneginf(case.target[steps.row[at, place], token])
-    unfiltered = 0 <= token < case.vocab_size and not of_mask
-    if unfiltered:
-        sentence += "; it is one that the request's filters drop, or greedy decoding does"
     elsewhere = [f"place {i}" for i in range(length + 1) if i != place and 0 <= token < case.vocab_size and
                  case.target[steps.row[at, i], token] > case.target[steps.row[at, i]].max() - 12.0]
     if of_mask and elsewhere:
