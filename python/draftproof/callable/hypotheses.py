@@ -63,15 +63,17 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """words: '' where nothing explains what came. cases: others that it predicts, `failing` of which fail; n: what was drawn there."""
+    """words: '' where nothing explains what came. cases: others that it predicts, `failing` of which fail; n: what was drawn there; is_fit:
+    its number is learned from all of them."""
 
     words: str = ""
     cases: int = 0
     failing: int = 0
     n: int = 0
+    is_fit: bool = False
 
     def __str__(self) -> str:
-        return f"{self.words}; predicts {self.cases} other cases, {self.failing} of which fail, {self.n:,} draws" if self.words else ""
+        return f"{self.words}; {'fits' if self.is_fit else 'predicts'} {self.cases} other cases, {self.failing} of which fail, {self.n:,} draws" if self.words else ""
 
 
 def account_of(run: Any, group: int = 0) -> Account | None:
@@ -263,19 +265,26 @@ def _predicting(account: Account, nats: dict[Candidate, float], others: Iterable
         if other is not None:
             spent += other.size * len(names)
             places.append(Elsewhere(run, other, names))
-    learned = {name: _learned(name, account, places[::2]) for name in names}
+    found = _best(account, nats, places, places[::2], places[1::2])
+    return found if found.words or not any(isinstance(name, Named) for name in names) else _best(account, nats, places, places, places)
+
+
+def _best(account: Account, nats: dict[Candidate, float], places: list[Elsewhere], teaching: list[Elsewhere], kept: list[Elsewhere]) -> Explanation:
+    """teaching: of which numbers are learned; kept: by which a rule with a number is tried."""
+    learned = {candidate.name: _learned(candidate.name, account, teaching) for candidate in nats}
     nats = {dataclasses.replace(candidate, name=learned[candidate.name]): value for candidate, value in nats.items()}
     total = {candidate: value + sum(place.gain(candidate) for place in places) for candidate, value in nats.items()}
     ordered = sorted(total, key=lambda candidate: -total[candidate])
     for candidate in ordered[:JUDGED]:
-        unseen = places[1::2] if isinstance(candidate.name, Named) else places
+        unseen = kept if isinstance(candidate.name, Named) else places
         failing = [place for place in unseen if place.fails]
         if not failing or any(place.refutes(candidate) for place in (*failing, *places)):
             continue
         alike = [other for other in ordered if other.regime == candidate.regime and other.cost == candidate.cost
                  and abs(total[other] - total[candidate]) < 1e-9 * abs(total[candidate])]
         words = ", or ".join(dict.fromkeys(other.words for other in [candidate, *alike]))
-        return Explanation(words, len(unseen), len(failing), sum(place.n for place in unseen)) if len(alike) <= AS_WELL else Explanation()
+        is_fit = isinstance(candidate.name, Named) and teaching is kept
+        return Explanation(words, len(unseen), len(failing), sum(place.n for place in unseen), is_fit) if len(alike) <= AS_WELL else Explanation()
     return Explanation()
 
 
