@@ -1,5 +1,6 @@
 """`./draftproof engines`: what its documents say, and that the process which drives an engine finds what is planted."""
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -16,9 +17,11 @@ ADAPTERS = ROOT / "experiments" / "engines"
 sys.path.insert(0, str(ADAPTERS / "shared"))
 
 import environments  # noqa: E402
+import fake_server  # noqa: E402
 import history  # noqa: E402
 import report  # noqa: E402
 import reference_numpy  # noqa: E402
+import servers  # noqa: E402
 import strings  # noqa: E402
 
 KEYS = {"engine": str, "version": str, "component": str, "file": str, "verdict": str, "n": int, "failures": list}
@@ -141,6 +144,33 @@ def test_what_a_server_showed_stands_on_the_page_and_is_not_new_to_the_next_audi
     assert "| ngram | logprobs | no lists | `curl -s URL` |" in page and "| ngram, none |  | a token |  |" in page
     for each in environments.engines():  # what an engine.toml says of a server is of one that is started
         assert {kind for row in each.server for kind in row["with"]} <= set(each.serves)
+
+
+@pytest.mark.parametrize("known, code", [("top_k", 0), ("stop", 1)])
+def test_servers_of_an_engine_fail_by_what_is_not_known_of_them_and_are_started_again_without_what_ends_them(
+        tmp_path, monkeypatch, capsys, known, code):
+    started = []
+
+    @contextlib.contextmanager
+    def serving(engine, drafts):
+        server = fake_server.Fake(*(("ends at top_k",) if drafts == "ngram" else ()))
+        started.append(drafts)
+        yield server.url
+        server.close()
+
+    (tmp_path / "model").touch()
+    monkeypatch.setattr(servers, "serving", serving)
+    monkeypatch.setattr(servers, "MODEL", tmp_path / "model")
+    monkeypatch.setattr(environments, "ROOT", tmp_path)
+    monkeypatch.setenv("DRAFTPROOF_MODULE", str(Path(draftproof.__file__).parents[1]))
+    engine = environments.Engine("tiny", "Tiny", "1", serves=("none", "ngram"), server=(
+        {"with": ["ngram"], "line": known, "seen": ""},))
+    assert (servers.audit(engine, 6.0) == 1) == bool(code)  # 4 where a busy machine judges too few draws
+    assert started == ["none", "ngram", "ngram"]
+    assert {path.name for path in (tmp_path / "out" / "servers").iterdir()} == {
+        "tiny-none.jsonl", "tiny-ngram.jsonl", "tiny-ngram-top_k.jsonl"}
+    said = capsys.readouterr().out
+    assert ("not known before: top_k" in said) == (code == 1) == ("not seen this time: stop" in said)
 
 
 def engines(*arguments):
