@@ -186,6 +186,7 @@ Scenario read_scenario(const LogScenario& of_log, const ScenarioRequest& request
     return scenario;
   scenario.workload.arrivals = {};
   scenario.workload.arrivals.kind = ArrivalKind::recorded;
+  scenario.workload.arrivals.rate = 0.0;  // the trace's own
   scenario.workload.recorded = std::make_shared<const ArrivalTrace>(of_log.arrivals);
   return scenario;
 }
