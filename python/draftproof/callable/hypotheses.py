@@ -37,7 +37,7 @@ TRIED, REGIMES, JUDGED = 32, 6, 8
 #: power of two is as likely, as what a largest number of tokens is not far beyond those that came.
 SEARCHED, DISBELIEF, AS_LIKELY = 8, -3.0, 5.0
 #: Logits times rules, in all other cases together.
-ELEMENTS = 1 << 26
+ELEMENTS = 1 << 25
 #: The level at which a rule is refuted in a case, and at which the sound one is.
 REFUTED, SOUND_REFUTED = np.log(1e4), np.log(1e3)
 #: Rules that explain the draws alike, to the last digit, are named together, so many at most.
@@ -110,7 +110,7 @@ def _explained(run: Any, judgement: Judgement, others: Iterable[Any]) -> Explana
     repeats, of = account.repeats()
     if repeats > best * REPEATS and (noise := _noise_again(f"{REPEATED} {of}", others)).words:
         return noise
-    return _predicting(account, _few(found, max(4, min(TRIED, (1 << 23) // account.size))), others) if best > LEAST else Explanation()
+    return _predicting(account, _few(found, max(4, min(TRIED, (1 << 22) // account.size))), others) if best > LEAST else Explanation()
 
 
 def _few(found: list[tuple[Candidate, float]], most: int) -> dict[Candidate, float]:
