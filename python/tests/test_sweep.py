@@ -168,8 +168,6 @@ def test_the_self_test_refuses_what_it_does_not_know(given, named):
     ("verify", "one coin a request", "a lone request of 2 drafts", "random numbers at places 0 and 1 of a request depend on each other"),
     ("verify", "results of a batch sorted greedy first are put back by the order, not by its inverse", "greedy and random in turn, ragged drafts",
      "requests are sorted by rising greedy and random and put back by the wrong permutation"),
-    ("sample", "a fully masked tile forgets the tiles before it", "all tokens masked between the first and the last",
-     "a tile of 1,024 masked tokens makes those before it impossible"),
     ("sample", "the last B % 8 rows have their filters off", "top_p 0.5 over a flat row of 33000", "top_p is not applied in places of the batch from 8 on"),
     ("sample", "rows sorted by top_k are put back by the wrong permutation", "top_k about or above V = 12",
      "rows are sorted by rising top_k and put back by the wrong permutation"),
