@@ -4,10 +4,10 @@
 //     -> tile_sum over the kept tokens, DistributionRow [rows]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first):
-//   v1 (this)  one pass into linear buckets (prefix_search.cuh), one to list the tokens of the bucket in which the
-//       filters end, one to add up what is kept; a filter of kept tokens costs no exponential of the others. min-p
-//       alone needs the last pass only. Buckets of a radix select would take three passes: most tokens share a few of
-//       them.
+//   v2 (this)  of joint top-p, tokens below a bound from S cost a load and a comparison. The others: one pass into linear
+//       buckets (prefix_search.cuh), one to list the tokens of the bucket in which the filters end, one to add up what
+//       is kept; a filter of kept tokens costs no exponential of the others. min-p alone needs the last pass only.
+//       Buckets of a radix select would take three passes: most tokens share a few of them.
 //   next: a cluster of blocks a row, its logits kept in shared memory between the passes.
 #pragma once
 
@@ -37,6 +37,22 @@ __device__ inline std::uint64_t top_p_limit(const Parameters& p, std::uint64_t t
   return limit > 0 ? limit : 1;
 }
 
+// A value below which no token is in the nucleus. Sigma m_i is at least S - V, since each of V tokens loses less than 1
+// in the scale of the row. Tokens below the value have at most q + 1 each, V (q + 1) together, which is less than what
+// stands outside of the nucleus, Sigma m_i - ceil(top_p Sigma m_i): that does not fall as Sigma m_i grows. So those
+// above have what the nucleus needs. -infinity where nothing is known.
+__device__ inline float lowest_of_nucleus(float top_p, const DistributionRow& row, std::int64_t vocab_size) {
+  constexpr std::int32_t kNearExponent = 90000;  // beyond it floats are too coarse for the margin
+  const auto tokens = static_cast<std::uint64_t>(vocab_size);
+  if (row.total <= tokens || row.exponent > kNearExponent || row.exponent < -kNearExponent) return negative_infinity();
+  const std::uint64_t least = row.total - tokens;
+  const std::uint64_t each = (least - ceil_of_fraction(top_p, least)) / tokens;  // q + 2
+  if (each < 3) return negative_infinity();
+  const float bits = approximate_log2(static_cast<float>(each - 2)) + static_cast<float>(row.exponent - kMassBits);
+  const float value = bits * exp_constants::kLn2High;
+  return value - 0.01f - 1e-6f * (value < 0.0f ? -value : value);  // of rounding, generously
+}
+
 // Fills in where the kept tokens end: last_value, last_token and least_mass.
 template <class Element>
 __device__ inline void find_kept(const RowReader<Element>& reader, const Parameters& p, DistributionRow& row) {
@@ -44,17 +60,29 @@ __device__ inline void find_kept(const RowReader<Element>& reader, const Paramet
   if (p.min_p != 0.0f) row.least_mass = ceil_of_fraction(p.min_p, mass_in_tile(first_value, row.exponent));
   if (p.top_k == 0 && p.top_p == 1.0f) return;
 
-  const FilterMeasure measure{row.exponent, p.top_p != 1.0f, p.top_k_first ? row.least_mass : 0};
-  PrefixSearch<Element, FilterMeasure> search(reader, measure, first_value, p.keeps_ties);
+  const bool has_nucleus = p.top_p != 1.0f;
+  const FilterMeasure measure{row.exponent, has_nucleus, p.top_k_first ? row.least_mass : 0};
+  PrefixSearch<Element, FilterMeasure, true> search(reader, measure, first_value, p.keeps_ties);
+  // In the joint order the limit is a share of Sigma m_i over the row, which lies between S - V and S: the least there is
+  // is tried, and Sigma m_i itself is added up where a limit up to V above it would end elsewhere. After top-k the limit
+  // is a share of what that left.
+  const bool is_joint = has_nucleus && !p.top_k_first;
+  const auto tokens = static_cast<std::uint64_t>(reader.vocab_size());
   PrefixLimits limits{p.top_k == 0 ? kNoCountLimit : static_cast<std::uint32_t>(p.top_k), kNoMassLimit};
-  Prefix prefix{false, 0, search.mass()};
-  if (p.top_k_first) {
-    // Top-p looks at what is left: its limit is a share of that mass, and is reached there.
-    if (p.top_k != 0) prefix = search.find(limits);
-    limits.count = kNoCountLimit;
+  if (is_joint) limits.mass = top_p_limit(p, row.total > tokens ? row.total - tokens : 0);
+  search.restart(is_joint ? lowest_of_nucleus(p.top_p, row, reader.vocab_size()) : negative_infinity());
+  if (has_nucleus && p.top_k_first && p.top_k == 0) limits.mass = top_p_limit(p, search.mass());
+  Prefix prefix = search.find(limits);
+  bool again = false;
+  if (has_nucleus && p.top_k_first && p.top_k != 0) {
+    limits = {kNoCountLimit, top_p_limit(p, prefix.mass)};
+    again = true;
+  } else if (is_joint && prefix.mass >= limits.mass && prefix.mass - limits.mass <= tokens) {
+    search.restart(negative_infinity());
+    limits.mass = top_p_limit(p, search.mass());
+    again = true;
   }
-  limits.mass = top_p_limit(p, prefix.mass);
-  if (!p.top_k_first || p.top_p != 1.0f) prefix = search.find(limits);
+  if (again) prefix = search.find(limits);
   if (!prefix.reached) return;
   row.last_value = value_of_packed(prefix.last);
   row.last_token = p.keeps_ties ? 0x7fffffff : token_of_packed(prefix.last);

@@ -53,9 +53,9 @@ inline constexpr std::uint32_t kNoCountLimit = 0xffffffff;
 inline constexpr std::uint64_t kNoMassLimit = 0xffffffffffffffff;
 
 struct Prefix {
-  bool reached;        // no: the whole row stays below the limits
+  bool reached;        // no: all tokens that take part stay below the limits
   std::uint64_t last;  // packed_first of the last token; with ties its key and zeros for the id
-  std::uint64_t mass;  // of the prefix; of the whole row where no limit was reached
+  std::uint64_t mass;  // of the prefix; of all of them where no limit was reached
 };
 
 // Consecutive tokens of the total order, with what stands before them.
@@ -86,17 +86,23 @@ __device__ inline float value_reached_by(const RowReader<Element>& row, const Me
 }
 
 // Measure: counts(x, token, N_t), whether a token that is not masked takes part, and mass(x, N_t), 0 where only counts
-// matter. The first token of the row must take part.
-template <class Element, class Measure>
+// matter. The first token of the row must take part. kIsBounded: restart() says below which value tokens do not, where
+// no limit is reached.
+template <class Element, class Measure, bool kIsBounded = false>
 class PrefixSearch {
  public:
   // keeps_ties: all tokens of the last value belong to a prefix.
   __device__ PrefixSearch(const RowReader<Element>& row, const Measure& measure, float first_value, bool keeps_ties)
       : row_(row), measure_(measure), memory_(search_memory()), first_value_(first_value), keeps_ties_(keeps_ties) {
+    if constexpr (!kIsBounded) fill_linear();
+  }
+  // Before the first find().
+  __device__ void restart(float lowest_value) {
+    lowest_value_ = lowest_value;
     fill_linear();
   }
 
-  __device__ std::uint64_t mass() const { return mass_; }
+  __device__ std::uint64_t mass() const { return mass_; }  // of the tokens that take part
 
   __device__ Prefix find(const PrefixLimits& limits) {
     if (!is_linear_) fill_linear();
@@ -118,6 +124,10 @@ class PrefixSearch {
   }
 
  private:
+  __device__ bool is_below(float x) const {
+    if constexpr (kIsBounded) return x < lowest_value_;
+    return false;
+  }
   // The larger, the further behind; kBuckets: beyond the last one.
   __device__ std::uint32_t linear_bucket(float x) const {
     const float below = (first_value_ - x) * kBucketsPerNat;
@@ -132,7 +142,7 @@ class PrefixSearch {
   template <class Visit>
   __device__ void for_each_of_bucket(Visit visit) const {
     row_.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
-      if (linear_bucket(x) != linear_bucket_) return;
+      if (is_below(x) || linear_bucket(x) != linear_bucket_) return;
       const std::uint64_t order = order_of(x, token);
       if (order < lowest_ || order > highest_ || !measure_.counts(x, token, exponent)) return;
       visit(x, token, exponent, order);
@@ -166,7 +176,7 @@ class PrefixSearch {
     clear_buckets();
     std::uint32_t beyond = 0;
     row_.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
-      if (!measure_.counts(x, token, exponent)) return;
+      if (is_below(x) || !measure_.counts(x, token, exponent)) return;
       const std::uint32_t bucket = linear_bucket(x);
       if (bucket == kBuckets) {
         ++beyond;
@@ -286,6 +296,7 @@ class PrefixSearch {
   const Measure& measure_;
   SearchMemory memory_;
   float first_value_;
+  float lowest_value_ = 0.0f;
   bool keeps_ties_;
   bool is_linear_ = false;
   std::uint32_t bucketed_ = 0;  // tokens in linear buckets

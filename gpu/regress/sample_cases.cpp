@@ -115,6 +115,12 @@ void add_plain(std::vector<RegressCase>& cases) {
 }
 
 void add_filters(std::vector<RegressCase>& cases) {
+  // Two tokens of mass 2^44 and a hundred of mass 1: half of the sum lies 50 above the first, which S - V says is enough.
+  DistributionInputs limit = normal_rows(2, 102, DRAFTPROOF_F32, 1.0f, 102);
+  std::fill(limit.logits.begin(), limit.logits.end(), -30.498f);  // 2^-44
+  for (const std::int64_t row : {0, 1}) limit.logit(row, 7) = limit.logit(row, 90) = 0.0f;
+  limit.top_p = {0.5f, 0.4999f};
+  cases.push_back(make("top_p_at_the_limit", limit));
   const float almost_one = 1.0f - 0x1p-24f;
   for (const std::int64_t vocab_size : {std::int64_t{1}, std::int64_t{33}, std::int64_t{4097}, std::int64_t{9000}})
     cases.push_back(make("every_filter",
