@@ -152,7 +152,7 @@ def test_the_self_test_refuses_what_it_does_not_know(given, named):
     ("sample", "min_p before temperature", "min_p 0.1", "min_p is applied before the temperature"),
     ("sample", "parameters of row i modulo 16", "batch of 33, each row its own", "parameters are place i modulo 16's"),
     ("sample", "greedy beside random goes by the first row", "batch of 8, greedy and random in turn", "temperature 0 beside others"),
-    ("filter", "top_k is at most 64", "top_k 65", "top_k is 64 at most"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
+    ("filter", "top_k is at most 64", "top_k 65", "top_k 65 (64 passes)"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
     ("verify", "the residual is absolute", "a residual of one token", "recovered tokens are drawn from |p - q|"),
     ("verify", "the bonus token is of the row before", "rows that differ from place to place", "the bonus token is of the row before"),
     ("verify", "what is recovered behind the last draft is of the bonus row", "drafts of which few are accepted",
