@@ -70,6 +70,7 @@ TEST_CASE("one function with a name of its own is tested as a call, without what
       run_numpy("", ":top_p_alone", "sample/top_p_alone/f32/V1000/,sample/plain/f32/V33/", 0, {"--call", "sample"});
   CHECK(document.at("within") == "distribution");
   CHECK(document.at("equal") == 2);
+  CHECK(run_numpy("", ":seeds_alone", "sample/top_p_alone/f32/V1000/", 0, {"--call", "sample"}).at("equal") == 1);
   // One that takes no notice of the step draws the same token several times.
   CHECK_THAT(first_finding(run_numpy("step", ":top_p_alone", "sample/top_p_alone/f32/V1000/", 1, {"--call", "sample"})),
              Contains("correlat"));

@@ -93,5 +93,10 @@ def top_p_alone(logits, temperature, top_p, seeds, steps):
     return tokens
 
 
+def seeds_alone(logits, params, seeds):
+    """As draftproof.audit_callable takes it."""
+    return top_p_alone(logits, params["temperature"], params["top_p"], seeds, np.zeros(len(seeds)))
+
+
 def wrong(logits, target_logits):
     return logits
