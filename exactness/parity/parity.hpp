@@ -9,7 +9,7 @@
 //   a group of rows stands out: a request, a row of the step, block ends (positions p with p + 1 a multiple of b), or
 //     late positions: its median is twice that of the others, and a rank test says so at the level 1e-4 over all groups
 //   a range of columns stands out: 8 times the median of 64 ranges
-//   the typical relative difference is more than 64 units of the precision
+//   the typical relative difference is more than 64 units of the precision, of f32 1024
 // Otherwise `rounding`, or `identical` where no number differs; `unclear` with fewer than 8 rows, since rows have no
 // places to compare. These factors are conventions; what was measured under them: docs/parity.md.
 #pragma once

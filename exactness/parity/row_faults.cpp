@@ -18,9 +18,13 @@ constexpr double kLevel = 1e-4;        // over all rank tests
 constexpr double kGroupRatio = 2.0;    // of medians
 constexpr double kRowRatio = 8.0;      // to the median of rows, or of ranges of columns
 constexpr double kRowUnits = 16.0;     // and in units of the precision
-constexpr double kUnitsMax = 64.0;     // of rounding
 constexpr std::size_t kGroupRows = 4;  // of a group, and beside it
 constexpr std::array<std::int64_t, 6> kBlocks{8, 16, 32, 64, 128, 256};
+
+// Units that rounding makes: products of 16-bit numbers are summed in f32, those of f32 in nothing better.
+double most_units(LogitPrecision precision) {
+  return precision == LogitPrecision::f32 ? 1024.0 : 64.0;
+}
 
 std::string number_text(double x) {
   std::array<char, 32> text{};
@@ -103,11 +107,11 @@ class Finder {
   }
 
   void look_at_size() {
-    if (!(parity_.units > kUnitsMax)) return;
+    if (!(parity_.units > most_units(parity_.precision))) return;
     add({ParityFault::size,
          "the typical relative difference is " + number_text(parity_.typical_relative) + ", " +
              number_text(parity_.units) + " units of " + std::string(name_of(parity_.precision)) +
-             "; rounding makes at most " + number_text(kUnitsMax),
+             "; rounding makes at most " + number_text(most_units(parity_.precision)),
          parity_.first_difference.value_or(RowPlace{}), parity_.units, std::nullopt});
   }
 

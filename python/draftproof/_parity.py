@@ -66,7 +66,7 @@ class LogitsRecorder:
                 continue
             rows = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
             return np.broadcast_to(rows, (len(requests), read))
-        grows = kwargs.get("past_key_values") is not None
+        grows = any(kwargs.get(name) is not None for name in ("past_key_values", "cache"))
         return [np.arange(read) + (self._lengths.get(request, 0) if grows else 0) for request in requests]
 
     def _write(self) -> None:
