@@ -432,7 +432,8 @@ class Auditor:
         self.found.notes.append(self.interrupted)
 
     def _run(self, cases: list[Any], share: float, sweeps: list[Sweep], asks_requests: bool) -> None:
-        self.swept = sweeps[0].entries if sweeps else []
+        self.with_min_p = self.with_min_p or any("min_p" in getattr(case, "params", {}) for case in cases)
+        self.swept = sweeps[0].entries if sweeps else self.entries()
         for i, plan in enumerate(sweeps):
             if plan.again == 0:
                 self.is_first_sweep = i == 0
