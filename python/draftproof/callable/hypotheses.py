@@ -32,7 +32,7 @@ from .verify_sweep import StepsRun
 #: plain one; within how many of the best one rules are tried elsewhere.
 LEAST, COST, WINDOW = 10.0, 5.0, 60.0
 #: Rules that are tried elsewhere, regimes of each, and rules that are judged there.
-TRIED, REGIMES, JUDGED = 32, 6, 8
+TRIED, REGIMES, JUDGED = 32, 6, 16
 #: Steps of the search for a rule's number; nats that one draw may count against one while it is sought, and within which a
 #: power of two is as likely, as what a largest number of tokens is not far beyond those that came.
 SEARCHED, DISBELIEF, AS_LIKELY = 8, -3.0, 5.0
