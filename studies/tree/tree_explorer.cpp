@@ -105,9 +105,9 @@ class Explorer {
     add_nodes(target);
     snapshot_.mask = tree_mask(tree_.parents);
     const TreeTrial::Recorded recorded = trial_.record(tree_, target, *pair_, verifier_, settings().seed);
-    snapshot_.walk = walk_of(
-        {tree_, verifier_, recorded.decisions, recorded.selected, 0, [&](Token token) { return pair_->text(token); }});
     snapshot_.path = recorded.emission.path;
+    snapshot_.walk = walk_of({tree_, verifier_, recorded.decisions, recorded.selected, snapshot_.path, 0,
+                              [&](Token token) { return pair_->text(token); }});
     for (const Token token : recorded.emission.tokens) snapshot_.emitted.push_back(pair_->text(token));
   }
 

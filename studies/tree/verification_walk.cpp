@@ -72,6 +72,27 @@ class Walker {
     close(step);
   }
 
+  // Importance-weighted selection: coins of later siblings select, that of the first accepts what was selected
+  // (importance.hpp).
+  void selection(WalkStep& step, const RecordedDecision& decision) {
+    const std::vector<std::int32_t> siblings = inputs_.tree.children(step.at);
+    const auto taken = std::ranges::find_if(
+        siblings, [&](auto sibling) { return std::ranges::find(inputs_.path, sibling) != inputs_.path.end(); });
+    step.text = "u q = " + number(decision.u * decision.q) + (decision.accepted ? " < " : " >= ") +
+                "p = " + number(decision.p) + ": ";
+    if (step.node != siblings.front())
+      step.text = name(step.node) + ": " + step.text + (decision.accepted ? "selected" : "not selected");
+    else if (decision.accepted && taken != siblings.end()) {
+      step.node = *taken;
+      accept(*taken);
+      step.text = name(*taken) + ", selected: " + step.text + "accepted";
+    } else {
+      for (const std::int32_t sibling : siblings) reject(sibling);
+      step.text = "The selected child of " + place(step.at) + ": " + step.text + "rejected";
+    }
+    close(step);
+  }
+
   void coin(const RecordedDecision& decision) {
     const std::int32_t node = node_of(decision.row);
     WalkStep& step = add(WalkStep::Kind::coin, parent_of(node));
@@ -80,6 +101,7 @@ class Walker {
     step.q = decision.q;
     step.u = decision.u;
     step.accepted = decision.accepted;
+    if (inputs_.verifier.info().verifier == Verifier::importance) return selection(step, decision);
     step.text = name(node) + ": ";
     if (joint_) {
       // The whole path stands or not, with one weight.

@@ -91,7 +91,7 @@ TEST_CASE("JSON that nests without end is refused in one line by what reads JSON
   for (const Arguments& arguments :
        {Arguments{"acceptance", path},
         {"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "EAGLE-3", "--metrics", path},
-        {"generate", "--prompts", path}})
+        {"generate", "--model", path, "--prompts", path}})
     check_refused(arguments, {"nests deeper than 64 levels"});
 }
 
