@@ -24,8 +24,6 @@ constexpr std::array<std::string_view, kBuilders.size()> kNames{"chain",  "stati
 
 bool fits(TreeBuilder builder, const VerifierInfo& info) {
   if (!info.lossless) return false;
-  // Its coins first select one of the siblings, which the walk has no state to show.
-  if (info.verifier == Verifier::importance) return false;
   if (builder == TreeBuilder::paths) return info.takes_paths();
   if (info.takes_paths()) return false;
   if (builder == TreeBuilder::chain) return true;

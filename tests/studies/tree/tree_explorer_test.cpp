@@ -118,7 +118,7 @@ TEST_CASE("with every builder and verifier that go together the walk ends in wha
       }
       CHECK(accepted > 0);
     }
-  CHECK(seen.size() == 13);
+  CHECK(seen.size() == 14);
   CHECK(kinds.size() == 5);
 }
 
