@@ -226,7 +226,7 @@ void Options::texts(const std::string& name, std::vector<std::string>& values, c
   };
   // An option of any number of values would take "[x]" for a list of them, and read x.
   CLI::Option* const added = implementation_->add(name, type, "", help, read)->expected(1, kFilesMax);
-  if (!name.starts_with('-')) added->allow_extra_args();  // positional ones behind the first
+  added->allow_extra_args(!name.starts_with('-'));  // a positional one behind an option's value is not its second
 }
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {

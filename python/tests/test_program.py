@@ -131,7 +131,7 @@ def test_the_self_test_of_the_audit_runs_the_planted_faults_of_this_module(monke
     monkeypatch.setenv("DRAFTPROOF_PYTHON", sys.executable)
     verb = [draftproof.program(), "audit", "--self-test", "--profile", "quick", "--kind", "filter", "--fault"]
     said = subprocess.run([*verb, "top_k is at most 64"], capture_output=True, text=True)
-    assert said.returncode == 0 and said.stdout.startswith("filter, top_k is at most 64: top_k 65 | wrong_set | top_k is 64 at most")
+    assert said.returncode == 0 and said.stdout.startswith("filter, top_k is at most 64: top_k 65 | wrong_set | a row with top_k 65: 65 tokens due, 64 kept")
     assert said.stdout.splitlines()[-1].startswith("quick finds 1 of 1 planted faults")
     document = json.loads(subprocess.run([*verb, "top_k is at most 64", "--json"], capture_output=True, text=True).stdout)
     assert document["version"] == draftproof.__version__ and document["faults"][0]["profiles"] == ["quick", "full", "soak"]

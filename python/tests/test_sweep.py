@@ -122,7 +122,7 @@ def test_every_profile_begins_with_the_sweep_of_quick_and_spends_the_level(kind,
     assert len(of["quick"]) > 200 and of["quick"] == of["full"] == of["soak"]
     assert len({sweeps[0].share for sweeps, _ in planned.values()}) == 1 and all(sweeps[0].again == 0 for sweeps, _ in planned.values())
     for sweeps, of_cases in planned.values():
-        of_requests = audit_callable.REQUEST_SHARE * 1e-3
+        of_requests = (audit_callable.REQUEST_SHARE + audit_callable.FORM_SHARE) * 1e-3
         assert sum(len(plan.entries) * plan.share for plan in sweeps) + of_requests + of_cases == pytest.approx(1e-3)
 
 

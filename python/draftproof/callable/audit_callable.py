@@ -89,8 +89,8 @@ class Found:
 
 
 def size_of(case: Any) -> int:
-    """Of its logits."""
-    return int((case.target if isinstance(case, StepsCase) else case.logits).size)
+    """Of its logits, or of a verifier's target rows."""
+    return sum(np.size(row) for row in (case.target if isinstance(case, (VerifyCase, StepsCase)) else case.logits))
 
 
 def _is_bare(case: Any) -> bool:
