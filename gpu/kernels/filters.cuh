@@ -4,9 +4,9 @@
 //     -> tile_sum over the kept tokens, DistributionRow [rows]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first):
-//   v2 (this)  of joint top-p, tokens below a bound from S cost a load and a comparison. The others: one pass into linear
-//       buckets (prefix_search.cuh), one to list the tokens of the bucket in which the filters end, one to add up what
-//       is kept; a filter of kept tokens costs no exponential of the others. min-p alone needs the last pass only.
+//   v2 (this)  joint top-p's tokens below a bound from S cost a load and a comparison. The others: one pass into
+//       linear buckets (prefix_search.cuh), one to list the tokens of the bucket in which the filters end, one to add
+//       up what is kept; a filter of kept tokens costs no exponential of the others. min-p alone needs the last alone.
 //       Buckets of a radix select would take three passes: most tokens share a few of them.
 //   next: a cluster of blocks a row, its logits kept in shared memory between the passes.
 #pragma once
@@ -63,8 +63,8 @@ __device__ inline void find_kept(const RowReader<Element>& reader, const Paramet
   const bool has_nucleus = p.top_p != 1.0f;
   const FilterMeasure measure{row.exponent, has_nucleus, p.top_k_first ? row.least_mass : 0};
   PrefixSearch<Element, FilterMeasure, true> search(reader, measure, first_value, p.keeps_ties);
-  // In the joint order the limit is a share of Sigma m_i over the row, which lies between S - V and S: the least there is
-  // is tried, and Sigma m_i itself is added up where a limit up to V above it would end elsewhere. After top-k the limit
+  // In the joint order the limit is a share of Sigma m_i over the row, which lies between S - V and S: the least is
+  // tried, and Sigma m_i itself is added up where a limit up to V above it would end elsewhere. After top-k the limit
   // is a share of what that left.
   const bool is_joint = has_nucleus && !p.top_k_first;
   const auto tokens = static_cast<std::uint64_t>(reader.vocab_size());

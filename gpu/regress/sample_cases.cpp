@@ -115,7 +115,8 @@ void add_plain(std::vector<RegressCase>& cases) {
 }
 
 void add_filters(std::vector<RegressCase>& cases) {
-  // Two tokens of mass 2^44 and a hundred of mass 1: half of the sum lies 50 above the first, which S - V says is enough.
+  // Two tokens of mass 2^44 and a hundred of mass 1: half of the sum lies 50 above the first, which S - V says is
+  // enough.
   DistributionInputs limit = normal_rows(2, 102, DRAFTPROOF_F32, 1.0f, 102);
   std::fill(limit.logits.begin(), limit.logits.end(), -30.498f);  // 2^-44
   for (const std::int64_t row : {0, 1}) limit.logit(row, 7) = limit.logit(row, 90) = 0.0f;

@@ -46,7 +46,7 @@ struct WalkInputs {
   // Nodes of the selected chain of greedy multi-path verification, whose rows are that chain's. Empty for others.
   std::span<const std::int32_t> selected;
   std::span<const std::int32_t> path;  // that was emitted: its nodes from the root on
-  std::uint32_t position = 0;  // of the context's next token, from which races count
+  std::uint32_t position = 0;          // of the context's next token, from which races count
   std::function<std::string(Token)> text_of;
 };
 

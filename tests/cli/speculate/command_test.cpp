@@ -342,7 +342,8 @@ TEST_CASE("what speculate cannot use is refused in one line, and nothing is writ
   table.check_refused({"--drafters", "prompt_lookup", "--trees", "2x2"}, "no combination is left");
   table.check_refused({"--drafters", "suffix", "--trees", "2x2", "--tree-verifier", "chain"}, "no combination is left");
   table.check_refused({"--tree-verifier", "naive"}, "--tree-verifier: has no use without --trees");
-  table.check_refused({"--trees", "2x2", "-k", "2"}, "--num-speculative-tokens: has no use where --trees has no `none`");
+  table.check_refused({"--trees", "2x2", "-k", "2"},
+                      "--num-speculative-tokens: has no use where --trees has no `none`");
   table.check_refused({"--activations", "f32"}, "--activations: has no use with an n-gram model");
   table.check_refused({"--drafters", "ngram:2", "--cost", "x.toml"}, "--cost: has no use");
   table.check_refused({"--drafters", "suffix", "--cost", "x.toml"}, "x.toml: cannot be opened");
