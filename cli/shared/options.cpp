@@ -224,9 +224,13 @@ void Options::texts(const std::string& name, std::vector<std::string>& values, c
     for (const std::string& text : texts) require_text(name, text, type);
     values = texts;
   };
-  // An option of any number of values would take "[x]" for a list of them, and read x.
-  CLI::Option* const added = implementation_->add(name, type, "", help, read)->expected(1, kFilesMax);
-  added->allow_extra_args(!name.starts_with('-'));  // a positional one behind an option's value is not its second
+  CLI::Option* const added = implementation_->add(name, type, "", help, read);
+  // An option takes one value each time, since a positional one may stand behind it. One of any number of values would
+  // take "[x]" for a list of them, and read x.
+  if (name.starts_with('-'))
+    added->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  else
+    added->expected(1, kFilesMax)->allow_extra_args();
 }
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {
