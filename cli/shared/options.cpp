@@ -29,6 +29,12 @@ std::string long_name(const std::string& name) {
   throw Error(ErrorKind::usage, "", long_name(name) + " is '" + text + "'; expected " + expected);
 }
 
+// Several values behind one name. An option of any number of them would take "[x]" for a list, and read x.
+void take_many(CLI::Option& option) {
+  option.expected(1, kFilesMax);
+  if (option.get_positional()) option.allow_extra_args();  // positional ones behind the first
+}
+
 std::string type_of(IntegerRange range) {
   if (range.most == IntegerRange{}.most) return "INT";
   return "INT in [" + std::to_string(range.least) + ", " + std::to_string(range.most) + "]";
@@ -225,12 +231,16 @@ void Options::texts(const std::string& name, std::vector<std::string>& values, c
     values = texts;
   };
   CLI::Option* const added = implementation_->add(name, type, "", help, read);
-  // An option takes one value each time, since a positional one may stand behind it. One of any number of values would
-  // take "[x]" for a list of them, and read x.
+  // An option takes one value each time, since a positional one may stand behind it.
   if (name.starts_with('-'))
     added->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   else
-    added->expected(1, kFilesMax)->allow_extra_args();
+    take_many(*added);
+}
+
+void Options::files(const std::string& name, std::vector<std::string>& paths, const std::string& help) {
+  texts(name, paths, help, "FILE");
+  take_many(*implementation_->verb->get_option(name));
 }
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {

@@ -80,9 +80,8 @@ class Options {
   // Several texts that are not empty: the option given several times, or positional arguments behind one another.
   void texts(const std::string& name, std::vector<std::string>& values, const std::string& help,
              const std::string& type);
-  void files(const std::string& name, std::vector<std::string>& paths, const std::string& help) {
-    texts(name, paths, help, "FILE");
-  }
+  // The same of files, of which one option may also take several.
+  void files(const std::string& name, std::vector<std::string>& paths, const std::string& help);
   // Several names, as a,b,c.
   void names(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // A text that may be empty.

@@ -109,6 +109,18 @@ TEST_CASE("Several files may stand without an option's name, before options and 
   CHECK(parse({"--files", "x", "[y,z]", "--count", "3"}).files == std::vector<std::string>{"x", "[y,z]"});
 }
 
+TEST_CASE("an option of texts takes one value each time, so that a positional one may stand behind it") {
+  std::vector<std::string> changes;
+  std::string file;
+  Options options("verb", "A verb for tests");
+  options.text("file", file, "A file", "FILE");
+  options.texts("--set", changes, "Changes", "KEY=VALUE");
+  options.on_run([] {});
+  options.parse_and_run(std::vector<std::string>{"verb", "--set", "a=1", "--set", "[b]", "chat"});
+  CHECK(changes == std::vector<std::string>{"a=1", "[b]"});
+  CHECK(file == "chat");
+}
+
 TEST_CASE("a value that does not fit is refused in a sentence that names the option, the value and what was expected") {
   CHECK(refusal({"--count", "11"}) == "--count is '11'; expected a whole number in [1, 10]");
   CHECK(refusal({"-c", "010"}) == "--count is '010'; expected a whole number in [1, 10]");
