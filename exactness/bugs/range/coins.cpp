@@ -55,7 +55,7 @@ struct UnproposedChance {
   }
 };
 
-// E: drafts are drawn from q = (1/2, 2/5, 1/10); the verifier is told q, under which the rule of q = 0 is not met, or
+// E: drafts are drawn from q = (1/2, 2/5, 1/10); the verifier receives q, in which the rule of q = 0 is not met, or
 // what top-k 2 leaves of it.
 Finding find_unproposed_drafts(bool faulty) {
   const DenseMasses<Rational> p{Rational(1) / 10, Rational(9) / 10, 0};
