@@ -1,4 +1,4 @@
-// The acceptance decision, one scalar rule, and the rules that six engines use instead.
+// The acceptance decision, one scalar rule, and the rules that six engines and some texts use instead.
 //
 // Ours, in double: accept iff q > 0 and (p >= q or u q < p), u of 53 bits in [0, 1). So p = 0 is never accepted, p >= q
 // > 0 always is, for every u, and a zero residual is never reached but by rounding. The others are here so that a user
@@ -23,6 +23,7 @@ enum class Convention : std::uint8_t {
   sglang,        // [0,1) f32, u q < p and p > 0 (as fixed; the rule before the fix was <=)
   tensorrt_llm,  // (0,1] f32, p > u q: as flashinfer; its empty residual is 0/0
   huggingface,   // [0,1) f32, u <= p / q: u = 0 accepts p = 0
+  textbook,      // [0,1) f64, u < alpha, alpha = p / q, but 1 where q = 0: accepts p = q = 0
 };
 
 struct ConventionInfo {
@@ -32,7 +33,7 @@ struct ConventionInfo {
   std::string_view degenerate_case;
 };
 
-inline constexpr std::array<ConventionInfo, 7> kConventions = {{
+inline constexpr std::array<ConventionInfo, 8> kConventions = {{
     {Convention::draftproof, "draftproof", "u in [0,1) f64; q > 0 and (p >= q or u*q < p)", "none"},
     {Convention::vllm_v1, "vllm_v1", "u in [0,1) f64; p/q >= u", "u = 0 accepts p = 0"},
     {Convention::vllm_v2, "vllm_v2", "u in (0,1) f32; log p > log u + log q", "p = q can be rejected by rounding"},
@@ -40,6 +41,7 @@ inline constexpr std::array<ConventionInfo, 7> kConventions = {{
     {Convention::sglang, "sglang", "u in [0,1) f32; u*q < p and p > 0", "none since its fix"},
     {Convention::tensorrt_llm, "tensorrt_llm", "u in (0,1] f32; p > u*q", "u = 1 and p = q: rejected, residual 0/0"},
     {Convention::huggingface, "huggingface", "u in [0,1) f32; u <= p/q", "u = 0 accepts p = 0"},
+    {Convention::textbook, "textbook", "u in [0,1) f64; u < p/q, or q = 0", "q = 0 is accepted, of p = 0 too"},
 }};
 
 // u in [0, 1) with 24 bits and u in (0, 1] as cuRAND makes it: both from the block's first word.
@@ -70,6 +72,8 @@ DRAFTPROOF_HD inline bool accepts(Convention convention, double p, double q, con
       return p32 > 0.0f && uniform_24(block.word[0]) * q32 < p32;
     case Convention::huggingface:
       return q32 > 0.0f && uniform_24(block.word[0]) <= p32 / q32;
+    case Convention::textbook:
+      return !(q > 0.0) || uniform_53(high_half(block)) < p / q;
     case Convention::draftproof:
       break;
   }

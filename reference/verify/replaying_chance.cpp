@@ -25,6 +25,8 @@ bool accepts_exactly(Convention convention, double p, double q, double u) {
     case Convention::flashinfer:
     case Convention::tensorrt_llm:
       return std::is_lt(order);
+    case Convention::textbook:
+      return q == 0.0 || std::is_lt(order);
     case Convention::draftproof:
       break;
   }

@@ -41,7 +41,7 @@ bool coin_of_zero_bits(double p, double q, const RandomBlock&) {
 
 // alpha = 1 where q = 0: a ratio with nothing below the line taken for an infinite one.
 bool coin_that_takes_the_unproposed(double p, double q, const RandomBlock& coin) {
-  return q == 0.0 || sound_coin(p, q, coin);
+  return accepts(Convention::textbook, p, q, coin);
 }
 
 // The same over fractions, and production's draws.

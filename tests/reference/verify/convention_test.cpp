@@ -66,7 +66,7 @@ TEST_CASE("the degenerate case of every convention is as documented") {
     bool zero_p_at_zero_u;  // accepts p = 0 at its smallest u
     bool equal_at_one_u;    // accepts p = q at its largest u
   };
-  const std::array<Row, 7> rows{{
+  const std::array<Row, 8> rows{{
       {Convention::draftproof, false, true},
       {Convention::vllm_v1, true, true},
       {Convention::vllm_v2, false, true},
@@ -74,6 +74,7 @@ TEST_CASE("the degenerate case of every convention is as documented") {
       {Convention::sglang, false, true},
       {Convention::tensorrt_llm, false, false},
       {Convention::huggingface, true, true},
+      {Convention::textbook, false, true},
   }};
   for (const Row& row : rows) {
     CAPTURE(static_cast<int>(row.convention));
@@ -81,6 +82,8 @@ TEST_CASE("the degenerate case of every convention is as documented") {
     CHECK(accepts(row.convention, 0.5, 0.5, kOnes) == row.equal_at_one_u);
     CHECK_FALSE(accepts(row.convention, 0.0, 0.5, kOnes));
     CHECK(accepts(row.convention, 0.5, 0.5, kZeros));
+    // A draft that was not proposed stands by the text's alpha = 1 alone, and so an impossible one.
+    CHECK(accepts(row.convention, 0.0, 0.0, kOnes) == (row.convention == Convention::textbook));
   }
 }
 

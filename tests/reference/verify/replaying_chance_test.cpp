@@ -28,6 +28,8 @@ bool accepts_as_documented(Convention convention, const Rational& p, const Ratio
       return u * q < p;
     case Convention::sglang:
       return p > 0 && u * q < p;
+    case Convention::textbook:
+      return q == 0 || u < p / q;
     case Convention::draftproof:
       break;
   }
