@@ -169,7 +169,8 @@ class RowChecker {
       std::vector<double> p = normalised_distribution(rows.target(0));
       const std::span<const float> processed = workspace_.target_pipeline.processed_logits();
       Readings readings(std::move(p), {processed.begin(), processed.end()}, request.parameters);
-      if (request.parameters.temperature > 0.0f && (samplers.top_n_sigma != 0.0f || samplers.after_filters()))
+      if (request.parameters.temperature > 0.0f &&
+          (samplers.top_n_sigma != 0.0f || samplers.top_p_rule != 0.0f || samplers.after_filters()))
         readings.read(sets_within_rounding(request));
       return readings;
     } catch (const RowError& error) {

@@ -85,7 +85,7 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
         dicts of id and bias, or one for all. allowed: bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w
         allows token 32 w + j. Further samplers, [B] or one number: typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff,
         smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier, p_less, top_h, adaptive_target,
-        no_repeat_ngram_size, min_tokens_to_keep and others (docs/trace.md); XTC by chance needs xtc_uniform, Mirostat its
+        no_repeat_ngram_size, min_tokens_to_keep, top_p_rule and others (docs/trace.md); XTC by chance needs xtc_uniform, Mirostat its
         mirostat_mu, adaptive-p its adaptive_mean, and none of these three holds for requests with drafts. top_p is
         compared as the float32 that it becomes (0.8 as 13421773 / 2^24, above 0.8); as a Fraction or Decimal, exactly.
         penalty_last_n: the last tokens that penalties look at (-1: all), of the output (penalty_window 'whole_prompt': and

@@ -55,6 +55,7 @@ class StepOptions(TypedDict, total=False):
     min_tokens_to_keep: Array
     p_less: Array
     top_h: Array
+    top_p_rule: Array
     adaptive_target: Array
     adaptive_mean: Array
     uncond_logits: Array  #: [N, V]

@@ -86,6 +86,50 @@ def test_top_h_keeps_the_longest_prefix_within_its_share_of_the_entropy(alpha):
     assert kept_of(rows(40, 3), top_h=1.0) == [set(range(V))] * 40
 
 
+@pytest.mark.parametrize("rule", range(4))
+def test_top_p_has_the_readings_of_engines_at_its_boundary(rule):
+    def kept(row, p=Fraction(2, 5), exact=False):
+        order = sorted(ranked(row), key=lambda i: (-row[i], -i)) if rule == 3 else ranked(row)
+        out, total = [], sum(row)
+        for i in order:
+            before = Fraction(sum(row[j] for j in out), total)
+            after = before + Fraction(row[i], total)
+            # 'ascending' counts from the end: the mass through i in that order is 1 - before.
+            stays = [before < p, before <= p, after <= p, 1 - before > 1 - p][rule]
+            if not exact and min(abs(before - p), abs(after - p)) < NEAR:
+                return None
+            if not stays and out:
+                break
+            out.append(i)
+        return set(out)
+
+    by_definition(kept, rows(300, 5), top_p=0.4, top_p_rule=rule)
+    for order in ("joint", "top_k_first"):  # of the three left in each row, or of all and then these
+        weights = rows(100, 6)
+        for row, found in zip(weights, kept_of(weights, top_p=0.4, top_p_rule=rule, top_k=3, filter_order=order)):
+            row, first = [int(w) for w in row], ranked(row)[:3]
+            of_three = kept([w if i in first else 0 for i, w in enumerate(row)])
+            due = of_three if order == "top_k_first" else (kept(row) or set()) & set(first) or {first[0]}
+            assert of_three is None or kept(row) is None or found == due, (rule, order, row)
+    # The rows that tell them apart, whose masses are exact.
+    halves, quarters = np.array([[2, 1, 1]]), np.array([[1, 1, 1, 1]])
+    assert kept_of(halves, top_p=0.625, top_p_rule=rule) == [[{0, 1}, {0, 1}, {0}, {0, 2}][rule]]
+    assert kept_of(quarters, top_p=0.5, top_p_rule=rule) == [[{0, 1}, {0, 1, 2}, {0, 1}, {2, 3}][rule]]
+    for row, p in (([2, 1, 1], Fraction(5, 8)), ([1, 1, 1, 1], Fraction(1, 2))):
+        assert kept_of(np.array([row]), top_p=float(p), top_p_rule=rule) == [kept(row, p, exact=True)]
+
+
+def test_draws_of_a_reading_of_top_p_are_judged_by_it():
+    logits, rng = np.log(np.array([[2.0, 1.0, 1.0]])).astype(np.float32), np.random.default_rng(7)
+    draws = {rule: rng.choice(sorted(kept), 4000) for rule, kept in ((1, {0, 1}), (2, {0}), (3, {0, 2}))}
+    draws[1] = rng.choice([0, 1], 4000, p=[2 / 3, 1 / 3])
+    draws[3] = rng.choice([0, 2], 4000, p=[2 / 3, 1 / 3])
+    for rule, drawn in draws.items():
+        for other in draws:
+            found = draftproof.audit_draws(drawn, logits, {"top_p": 0.625, "top_p_rule": other}, tv_wanted=0.2)
+            assert (found.verdict == "consistent") == (rule == other), (rule, other, found.sentence)
+
+
 def test_every_filter_leaves_min_tokens_to_keep():
     def prefix(share, least):
         def rule(row):

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "reference/logits/prefix.hpp"
+#include "reference/logits/ranked_tokens.hpp"
+#include "reference/numerics/exact_product.hpp"
 
 namespace draftproof {
 namespace {
@@ -87,6 +90,49 @@ void restrict_to(const LogitsDistribution& row, const KeptSet& prefix, const Row
   out.count = kept;
 }
 
+// What top_p leaves of ranked tokens by its rule.
+void keep_top_p(const FilterParameters& p, Ranked& tokens) {
+  if (p.top_p_rule == TopPRule::ascending)
+    std::sort(tokens.begin(), tokens.end(), [](const RankedToken& a, const RankedToken& b) {
+      return a.value > b.value || (a.value == b.value && a.token > b.token);
+    });
+  const std::uint64_t total = total_mass(tokens);
+  const std::uint64_t limit = top_p_limit(p, total);
+  const std::uint64_t floor =
+      p.top_p_denominator == 0
+          ? floor_of_product(static_cast<double>(p.top_p), total)
+          : static_cast<std::uint64_t>(static_cast<Unsigned128>(p.top_p_numerator) * total / p.top_p_denominator);
+  std::uint64_t before = 0;
+  std::size_t count = 0;
+  for (const RankedToken& t : tokens) {
+    const bool keeps = p.top_p_rule == TopPRule::up_to     ? before <= floor
+                       : p.top_p_rule == TopPRule::through ? before + t.mass <= floor
+                                                           : before < limit;
+    if (!keeps && count >= static_cast<std::size_t>(p.least_kept)) break;
+    before += t.mass;
+    ++count;
+  }
+  tokens.resize(count);
+}
+
+// The filters with another rule for top_p: a sort of all tokens, and a set that may be no prefix.
+void apply_with_rule(FilterParameters p, LogitsDistribution& row) {
+  FilterParameters others = p;
+  others.top_p = 1.0f;
+  Ranked tokens;
+  if (p.order == FilterOrder::joint) tokens = ranked_tokens(row);
+  apply_filters(others, row);
+  const Ranked left = ranked_tokens(row);
+  if (p.order != FilterOrder::joint) tokens = left;
+  keep_top_p(p, tokens);
+  std::vector<std::uint8_t> kept(static_cast<std::size_t>(row.vocab_size()), 0);
+  for (const RankedToken& t : tokens) kept[static_cast<std::size_t>(t.token)] = 1;
+  // Of ties at the top top-k may keep the first ids, and `ascending` the last.
+  const auto is_kept = [&](const RankedToken& t) { return kept[static_cast<std::size_t>(t.token)] != 0; };
+  if (std::none_of(left.begin(), left.end(), is_kept)) kept[static_cast<std::size_t>(left.front().token)] = 1;
+  row.keep_only(kept);
+}
+
 }  // namespace
 
 std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass) {
@@ -98,6 +144,10 @@ std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass
 
 void apply_filters(const FilterParameters& given, LogitsDistribution& row) {
   if (!given.any()) return;
+  if (given.top_p_rule != TopPRule::before && given.top_p != 1.0f) {
+    apply_with_rule(given, row);
+    return;
+  }
   FilterParameters parameters = given;
   if (parameters.top_k != 0)
     parameters.top_k = static_cast<std::int32_t>(std::max<std::int64_t>(parameters.top_k, parameters.least_kept));

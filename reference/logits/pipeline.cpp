@@ -164,6 +164,7 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
   }
   FilterParameters filter_parameters = parameters.filters;
   filter_parameters.least_kept = static_cast<std::int64_t>(parameters.samplers.min_tokens_to_keep);
+  filter_parameters.top_p_rule = static_cast<TopPRule>(parameters.samplers.top_p_rule);
   apply_filters(filter_parameters, row);
   apply_after_filters(parameters.samplers, row);
   if (!is_edited_ && !reshaped && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();

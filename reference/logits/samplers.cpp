@@ -200,6 +200,11 @@ std::span<const SamplerParameterName> sampler_parameter_names() {
       {"min_tokens_to_keep", &P::min_tokens_to_keep,
        "Tokens that top_k, top_p, min_p, typical_p and the cutoffs each leave at least (1: off)", 1.0f, kCountMax, true,
        "a whole number of 1 or more"},
+      {"top_p_rule", &P::top_p_rule,
+       "top_p keeps a token if the mass before it is below top_p (0) or at most that (1), if the mass through it is "
+       "(2), "
+       "or ascending from the last (3)",
+       0.0f, 3.0f, true, "0 (before), 1 (up to), 2 (through) or 3 (ascending)"},
       {"p_less", &P::p_less, "Keep probabilities of at least the sum of their squares (1), or p-less-norm (2; 0: off)",
        0.0f, 2.0f, true, "0 (off), 1 or 2 (normalised)"},
       {"top_h", &P::top_h, "Longest prefix with at most this share of the entropy (1: off)", kSmallest, 1.0f, false,

@@ -103,7 +103,7 @@ void ShardedRow::agree(const std::function<void(std::size_t)>& read, const Shard
 void ShardedRow::run(const RowInput& row, std::span<const RowView> parts, std::span<const RowView> unconditional) {
   const RowParameters& parameters = row.parameters;
   if (parameters.samplers.before_filters() || parameters.samplers.after_filters() || parameters.samplers.adapts() ||
-      parameters.samplers.min_tokens_to_keep != 1.0f)
+      parameters.samplers.min_tokens_to_keep != 1.0f || parameters.samplers.top_p_rule != 0.0f)
     throw usage_error("shards",
                       "a sampler other than temperature, penalties, DRY, top_k, top_p and min_p is set; "
                       "expected none across devices");

@@ -23,7 +23,8 @@ Called = Callable[[np.ndarray, dict[str, np.ndarray], np.ndarray], "np.ndarray |
 
 def _row(*head: float) -> np.ndarray:
     """[SIZE]: logits of these probabilities, all others share the rest."""
-    return np.log(np.array([*head, *[(1.0 - sum(head)) / (SIZE - len(head))] * (SIZE - len(head))])).astype(np.float32)
+    rest = (1.0 - sum(head)) / (SIZE - len(head))
+    return np.log(np.array([*head, *[rest or 1e-30] * (SIZE - len(head))])).astype(np.float32)
 
 
 def _case(kind: str, name: str, row: np.ndarray, draft: int | None = None, **given: float) -> Any:
@@ -76,6 +77,9 @@ def readings_of(kind: str, with_min_p: bool, drawn: Drawn) -> list[str]:
     tied = drawn(_case(kind, "ties at top_k", _row(0.3, 0.2, 0.2, 0.2), top_k=2))
     if tied is not None and 0 in tied and set(tied) <= {0, 1, 2, 3}:
         out.append("all tokens tied at top_k's cut" if len(tied) == 4 else "top_k tokens where some tie at its cut")
+    quarters = drawn(_case(kind, "top_p equal to a cumulative mass", _row(*[0.25] * 4), top_p=0.5))
+    out += {(0, 1, 2): ["a token kept before which top_p is reached"], (2, 3): ["the last of tokens tied at top_p's cut"],
+            (0, 1, 2, 3): ["all tokens tied at top_p's cut"]}.get(() if quarters is None else tuple(quarters), [])
     return out
 
 
