@@ -116,7 +116,7 @@ class RowChecker {
 
   FilterRow run() {
     FilterRow result;
-    const Readings readings = read();
+    const Readings readings = read(true);
     const auto n = readings.unfiltered().size();
     std::vector<double> left(n, 0.0);  // the distribution that the filters left
     std::vector<std::uint8_t> kept(n);
@@ -148,11 +148,11 @@ class RowChecker {
     return result;
   }
 
- private:
-  Readings read() {
+  Readings read(bool with_reference) {
     const VerifyRequest& request = sample_.rows[row_];
     try {
-      reference_ = normalised_distribution(StepRows(request, {.logprobs = false}, workspace_).target(0));
+      if (with_reference)
+        reference_ = normalised_distribution(StepRows(request, {.logprobs = false}, workspace_).target(0));
       const SamplerParameters& samplers = request.parameters.samplers;
       VerifyRequest open = request;
       open.parameters.filters = {};
@@ -178,6 +178,7 @@ class RowChecker {
     }
   }
 
+ private:
   // The value that p-less compares, of the row as it meets it; a cutoff at a little less or more replaces it.
   double p_less_threshold(VerifyRequest request) {
     SamplerParameters& samplers = request.parameters.samplers;
@@ -315,6 +316,23 @@ std::string sentence_of(const FilterCheck& check) {
 std::string name_of(FilterFault fault) {
   constexpr std::array kNames{"none", "wrong_set", "wrong_values", "not_a_number"};
   return kNames[static_cast<std::size_t>(fault)];
+}
+
+UsualReadings usual_readings(const FilterSample& sample, int threads) {
+  const std::size_t size = sample.rows.empty() ? 0 : static_cast<std::size_t>(sample.rows.front().target.vocab_size);
+  UsualReadings out{std::vector<std::uint8_t>(sample.rows.size() * size),
+                    std::vector<std::uint8_t>(sample.rows.size() * size)};
+  std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(threads));
+  parallel_for(std::ssize(sample.rows), threads, [&](std::int64_t i, int thread) {
+    const auto row = static_cast<std::size_t>(i);
+    validate(sample.rows[row], Verifier::naive, i);
+    const Readings readings = RowChecker(sample, row, workspaces[static_cast<std::size_t>(thread)]).read(false);
+    for (std::size_t token = 0; token < size; ++token) {
+      out.must[row * size + token] = readings.must(token) ? 1 : 0;
+      out.may[row * size + token] = readings.may(token) ? 1 : 0;
+    }
+  });
+  return out;
 }
 
 FilterCheck check_filter(const FilterSample& sample, int threads) {

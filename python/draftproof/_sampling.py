@@ -100,6 +100,12 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
     return Rows(**_core.process_rows(row_arguments(logits, params, given, threads)))
 
 
+def usual_readings(logits: Array, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Which tokens every usual reading of the parameters keeps, and which some keep: bool [B, V] each (check_filter)."""
+    found = _core.usual_readings(row_arguments(logits, params, {}, None))
+    return found["must"].view(bool), found["may"].view(bool)
+
+
 def sample(logits: Array, params: Params | None = None, seeds: Array = 0, *, steps: Array = 0,
            sampler: str = "inverse", threads: int | None = None, **given: Unpack[RowOptions]) -> np.ndarray:
     """One token of every row: int32 [B].

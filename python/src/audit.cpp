@@ -1,4 +1,4 @@
-// audit_draws, audit_listed, audit_steps, check_filter.
+// audit_draws, audit_listed, audit_steps, check_filter, usual_readings.
 
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/filter_check.hpp"
@@ -265,6 +265,25 @@ nb::dict check_filter(const nb::dict& values) {
   return result;
 }
 
+nb::dict usual_readings(const nb::dict& values) {
+  Arguments arguments(values);
+  Requests rows = requests_of(arguments);
+  FilterSample sample;
+  sample.rows = std::move(rows.requests);
+  const int threads = arguments.threads();
+  UsualReadings found;
+  {
+    const nb::gil_scoped_release release;
+    found = draftproof::usual_readings(sample, threads);
+  }
+  nb::dict result;
+  const std::vector<std::size_t> shape{sample.rows.size(),
+                                       found.must.size() / std::max<std::size_t>(1, sample.rows.size())};
+  result["must"] = array_of(std::move(found.must), shape);
+  result["may"] = array_of(std::move(found.may), shape);
+  return result;
+}
+
 }  // namespace
 
 void bind_audit(nb::module_& module) {
@@ -272,6 +291,7 @@ void bind_audit(nb::module_& module) {
   module.def("audit_listed", &audit_listed, nb::arg("arguments"));
   module.def("audit_steps", &audit_steps, nb::arg("arguments"));
   module.def("check_filter", &check_filter, nb::arg("arguments"));
+  module.def("usual_readings", &usual_readings, nb::arg("arguments"));
   // The distance that a chi-squared test of n counts finds with the stated power, whatever the fault looks like.
   module.def(
       "detectable_distance",

@@ -158,6 +158,29 @@ TEST_CASE("ties at a cut may be broken in either direction, but not all be dropp
   CHECK_FALSE(rows.check().holds);
 }
 
+TEST_CASE("sums of 100,003 near-equal floats, 0.0025 off at their end, are within the tolerance") {
+  constexpr std::int64_t kVocab = 100'003;
+  Rows rows{kVocab, {}, {}, {parameters_of(1.0f, 0, 0.97f)}};
+  for (std::int64_t t = 0; t < kVocab; ++t)
+    rows.logits.push_back(-0.003f * static_cast<float>(t) / static_cast<float>(kVocab));
+  rows.filtered = filtered_by_floats(rows.logits, rows.parameters[0], false);
+  const FilterCheck check = rows.check();
+  INFO(check.sentence);
+  CHECK(check.holds);
+  const auto kept = std::count_if(rows.filtered.begin(), rows.filtered.end(), [](float x) { return x != kOut; });
+  CHECK(std::abs(kept - check.rows[0].expected_count) > 100);  // the sums do drift
+}
+
+TEST_CASE("usual readings: what all keep and what some keep, by hand") {
+  const std::vector<float> p{0.4f, 0.3f, 0.2f, 0.1f, 0.4f, 0.2f, 0.2f, 0.2f};
+  Rows rows{4, {}, {}, {parameters_of(1.0f, 2, 0.5f), parameters_of(1.0f, 2, 1.0f)}};
+  for (const float x : p) rows.logits.push_back(std::log(x));
+  const UsualReadings found = usual_readings(rows.sample(), 2);
+  // Of what top-k leaves, the first token has 0.57, over the whole row 0.4; of three equal tokens one or all are kept.
+  CHECK(found.must == std::vector<std::uint8_t>{1, 0, 0, 0, 1, 0, 0, 0});
+  CHECK(found.may == std::vector<std::uint8_t>{1, 1, 0, 0, 1, 1, 1, 1});
+}
+
 TEST_CASE("filtered logits of another shape are refused") {
   Rows rows{3, {1.0f, 1.0f, 0.0f}, {1.0f, 1.0f, 0.0f}, {parameters_of(1.0f, 0, 1.0f)}};
   FilterSample sample = rows.sample();
