@@ -16,6 +16,7 @@ std::vector<Lesson<DistributionLabSettings>> lessons(const DistributionLabSettin
   filters.target = {8, 4, 2, 1, 1};
   filters.draft = {1, 1, 1, 1, 1};
   filters.top_p = 0.8f;
+  filters.filters_first = true;
   DistributionLabSettings rejection;
   rejection.target = {0.5, 0.3, 0.2};
   rejection.draft = {0.2, 0.5, 0.3};

@@ -9,6 +9,7 @@
 // Every hunt is run twice, with the fault and without: a detector that also accuses the sound twin has caught nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,13 @@ enum class Detector : char {
 inline constexpr std::string_view kDetectorLetters = "KEXBVTRSDAIO";
 inline std::string letter_of(Detector detector) {
   return {static_cast<char>(detector)};
+}
+// As heads of columns, in the order of the letters.
+inline constexpr std::array<std::string_view, kDetectorLetters.size()> kDetectorNames{
+    "reused keys", "enumeration", "range ends", "batches",    "support",      "rare tokens",
+    "ragged rows", "replay",      "bits",       "acceptance", "independence", "output audit"};
+inline std::string_view name_of(Detector detector) {
+  return kDetectorNames.at(kDetectorLetters.find(static_cast<char>(detector)));
 }
 
 // Verdict of one detector on one piece of code.

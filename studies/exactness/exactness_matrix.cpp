@@ -102,22 +102,21 @@ ExactnessMatrix proof_matrix(const ExactnessSnapshot& snapshot) {
 
 struct DetectorColumn {
   Detector detector;
-  const char* name;
   const char* meaning;
 };
 constexpr std::array kDetectorColumns{
-    DetectorColumn{Detector::key_audit, "keys", "K: an address of randomness was used twice."},
-    DetectorColumn{Detector::enumeration, "enum", "E: the exact distribution over a tiny vocabulary is another."},
-    DetectorColumn{Detector::injection, "ends", "X: words at the ends of their range break a certainty."},
-    DetectorColumn{Detector::batch, "batch", "B: a row's result depends on its batch."},
-    DetectorColumn{Detector::support, "supp", "V: a token comes that is impossible or outside the vocabulary."},
-    DetectorColumn{Detector::tail, "tail", "T: rare tokens have another share."},
-    DetectorColumn{Detector::ragged, "ragg", "R: rows of unequal requests differ from each alone."},
-    DetectorColumn{Detector::replay, "repl", "S: speculative decoding differs from plain decoding."},
-    DetectorColumn{Detector::differential, "bits", "D: the bits differ from the reference's."},
-    DetectorColumn{Detector::acceptance, "acc", "A: the number of accepted drafts has another distribution."},
-    DetectorColumn{Detector::independence, "indep", "I: draws depend on each other, each being right alone."},
-    DetectorColumn{Detector::output, "audit", "O: an audit of what was emitted finds it biased."},
+    DetectorColumn{Detector::key_audit, "K: an address of randomness was used twice."},
+    DetectorColumn{Detector::enumeration, "E: the exact distribution over a tiny vocabulary is another."},
+    DetectorColumn{Detector::injection, "X: words at the ends of their range break a certainty."},
+    DetectorColumn{Detector::batch, "B: a row's result depends on its batch."},
+    DetectorColumn{Detector::support, "V: a token comes that is impossible or outside the vocabulary."},
+    DetectorColumn{Detector::tail, "T: rare tokens have another share."},
+    DetectorColumn{Detector::ragged, "R: rows of unequal requests differ from each alone."},
+    DetectorColumn{Detector::replay, "S: speculative decoding differs from plain decoding."},
+    DetectorColumn{Detector::differential, "D: the bits differ from the reference's."},
+    DetectorColumn{Detector::acceptance, "A: the number of accepted drafts has another distribution."},
+    DetectorColumn{Detector::independence, "I: draws depend on each other, each being right alone."},
+    DetectorColumn{Detector::output, "O: an audit of what was emitted finds it biased."},
 };
 
 std::string unit_text(const Finding& finding) {
@@ -155,7 +154,7 @@ ExactnessMatrix bug_matrix(const ExactnessSnapshot& snapshot) {
   matrix.columns = {"verdict"};
   matrix.meanings = {"A bug must be caught and its sound twin must not; a control must not."};
   for (const DetectorColumn& column : kDetectorColumns) {
-    matrix.columns.emplace_back(column.name);
+    matrix.columns.emplace_back(name_of(column.detector));
     matrix.meanings.emplace_back(column.meaning);
   }
   for (const BugResult& result : snapshot.bugs.bugs) {

@@ -36,6 +36,7 @@ struct DistributionLabSettings {
   std::string bug;                 // id of lab_bugs(); empty: the step layer as it is
   std::int64_t samples = 20'000;
   std::uint64_t seed = 0;
+  bool filters_first = false;  // shows p after the filters before all, in place of the test
 
   bool operator==(const DistributionLabSettings&) const = default;
 };

@@ -24,6 +24,10 @@ void add_pass(SpeedupCurve& curve, const Pass& pass, double ridge) {
   curve.share_of_peak.push_back(std::min(1.0, intensity / ridge) / pass.over_floor());
 }
 
+std::string name_of_draft(const DraftSize& form) {
+  return (form.is_tree() ? "tree of " : "K = ") + std::to_string(form.nodes);
+}
+
 void add_row(SpeedupCurve& curve, const PredictionRow& row, double ridge) {
   curve.batch.push_back(static_cast<double>(row.batch));
   curve.speedup.push_back(row.speedup);
@@ -31,6 +35,7 @@ void add_row(SpeedupCurve& curve, const PredictionRow& row, double ridge) {
   curve.high.push_back(row.high);
   curve.step_ratio.push_back(row.step_ratio);
   curve.tokens_per_second.push_back(row.tokens_per_second);
+  curve.draft.push_back(name_of_draft(row.form));
   add_pass(curve, row.verify, ridge);
 }
 
@@ -49,7 +54,7 @@ SpeedupCurve curve_of(const Prediction& prediction, const DraftLimits& limits) {
   SpeedupCurve curve;
   const bool tree = limits.form.is_tree();
   curve.kind = tree ? SpeedupCurve::Kind::tree : SpeedupCurve::Kind::chain;
-  curve.name = (tree ? "tree of " : "K = ") + std::to_string(limits.form.nodes);
+  curve.name = name_of_draft(limits.form);
   for (const BatchPrediction& batch : prediction.batches)
     for (const PredictionRow& row : batch.rows)
       if (row.form.is_tree() == tree && row.form.nodes == limits.form.nodes)

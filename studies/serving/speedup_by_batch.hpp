@@ -32,6 +32,7 @@ struct SpeedupCurve {
   Kind kind = Kind::best;
   std::string name;  // "K = 5", "tree of 16", "EAGLE-3", "with guidance"
   std::vector<double> batch, speedup, low, high, step_ratio, tokens_per_second;
+  std::vector<std::string> draft;  // "K = 5", "tree of 16"
   // Verification pass: operations a byte, and its time over the time that they take at the GPU's peak rates.
   std::vector<double> intensity, over_floor;
   std::vector<double> share_of_peak;       // of the GPU's operations a second: roof at the intensity / over_floor

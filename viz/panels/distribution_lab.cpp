@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/split.hpp"
+#include "exactness/bugs/bug.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "viz/panels/colours.hpp"
 #include "viz/panels/plot_style.hpp"
@@ -44,6 +46,19 @@ void setup_tokens(std::size_t vocab_size, const char* y_label) {
   ImPlot::SetupAxisLimits(ImAxis_X1, -0.6, static_cast<double>(vocab_size) - 0.4, ImPlotCond_Always);
   ImPlot::SetupAxisTicks(ImAxis_X1, 0, static_cast<double>(vocab_size) - 1, static_cast<int>(vocab_size));
   ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
+}
+
+// Bars of the row as given, and on them those of p: what temperature and filters made of it.
+void plot_filtered(const DistributionLabSnapshot& snapshot, ImVec2 size) {
+  if (!ImPlot::BeginPlot("p after temperature and filters##filtered", size)) return;
+  setup_tokens(snapshot.p.size(), "probability");
+  const std::vector<double> given = normalised_row(snapshot.settings.target);
+  const double highest = std::max(std::ranges::max(given), std::ranges::max(snapshot.p));
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * highest, ImPlotCond_Always);
+  const auto count = static_cast<int>(given.size());
+  ImPlot::PlotBars("as given", given.data(), count, 0.8, 0, bar_spec(palette::kGrey));
+  ImPlot::PlotBars("p", snapshot.p.data(), count, 0.45, 0, bar_spec(palette::kTarget));
+  ImPlot::EndPlot();
 }
 
 // Why rejection keeps p: each token's mass from accepted drafts, and on it what the residual adds; above p what is
@@ -124,8 +139,8 @@ void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, Im
   ImPlotSpec level = line_spec(palette::kGrey);
   level.Flags = ImPlotInfLinesFlags_Horizontal;
   ImPlot::PlotInfLines("level", &kDistributionAlpha, 1, level);
-  ImPlot::PlotLine("observed TV", samples.data(), observed.data(), count, line_spec(palette::kPurple));
-  ImPlot::PlotLine("detectable TV", samples.data(), detectable.data(), count, line_spec(palette::kBlue));
+  ImPlot::PlotLine("observed distance", samples.data(), observed.data(), count, line_spec(palette::kPurple));
+  ImPlot::PlotLine("detectable distance", samples.data(), detectable.data(), count, line_spec(palette::kBlue));
   ImPlot::EndPlot();
 }
 
@@ -217,6 +232,11 @@ void DistributionLabPanel::draw_controls(Controls& controls, DistributionLabSett
   controls.remember("draft", settings.draft);
   controls.remember("unconditional", settings.unconditional);
   controls.remember("seed", settings.seed);
+  static const std::vector<std::string> kFirst{"rows as given", "p after filters"};
+  std::string first = kFirst[settings.filters_first ? 1 : 0];
+  if (controls.choice("first plot", first, kFirst,
+                      "The rows to drag; or p after temperature and filters, and then they."))
+    settings.filters_first = first == kFirst[1];
   controls.choice("drag", dragged_, kDragged,
                   "Bars of the first plot: softmax(l), which is renormalised, or the logits l.");
   controls.slider("temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");
@@ -236,17 +256,20 @@ void DistributionLabPanel::draw_numbers(const DistributionLabSnapshot& snapshot)
   ImGui::Text("acceptance, sum min(p, q)   %.5f", snapshot.acceptance);
   if (look_ == nullptr) return;
   if (snapshot.mean_accepted && !is_playing()) ImGui::Text("accepted drafts a step      %.5f", *snapshot.mean_accepted);
-  ImGui::Text("chi-squared %.4g, df %lld", look_->test.statistic, static_cast<long long>(look_->test.df));
+  ImGui::Text("chi-squared %.4g, %lld degrees of freedom", look_->test.statistic,
+              static_cast<long long>(look_->test.df));
   ImGui::Text("p-value %.3g (level %.0e)", look_->test.p_value, kDistributionAlpha);
-  ImGui::Text("TV observed %.4f, detectable %.4f", look_->observed_tv, look_->detectable_tv);
+  ImGui::Text("distance (total variation) of the emitted:");
+  ImGui::Text("observed %.4f, detectable %.4f", look_->observed_tv, look_->detectable_tv);
   ImGui::PushStyleColor(ImGuiCol_Text,
                         text_colour_of(colour_of(is_playing() ? LabVerdict::sampling : snapshot.verdict)));
   ImGui::TextWrapped("%s", is_playing() || snapshot.sentence.empty() ? "sampling" : snapshot.sentence.c_str());
   ImGui::PopStyleColor();
   for (const LabBug& bug : lab_bugs())
     if (bug.id == snapshot.settings.bug)
-      ImGui::TextWrapped("%s (%s): %s. Detectors of the lab that catch it: %s.", bug.id.c_str(), bug.source.c_str(),
-                         bug.fault.c_str(), bug.detectors.c_str());
+      ImGui::TextWrapped("%s is caught by: %s. %s: %s.", bug.id.c_str(),
+                         joined(bug.detectors, ", ", [](char letter) { return name_of(Detector{letter}); }).c_str(),
+                         bug.source.c_str(), bug.fault.c_str());
 }
 
 void DistributionLabPanel::draw_given_rows(Controls& controls, DistributionLabSettings& settings, ImVec2 size) {
@@ -297,17 +320,25 @@ void DistributionLabPanel::draw_plots(Controls& controls, DistributionLabSetting
   const bool two_columns = room.x > 44 * ImGui::GetFontSize();
   const ImVec2 size = two_columns ? ImVec2{(room.x - gap.x) / 2, (room.y - gap.y) / 2}
                                   : ImVec2{room.x, std::max(14 * ImGui::GetFontSize(), (room.y - 3 * gap.y) / 4)};
-  with_caption("What target and drafter say of the next token, before temperature and filters.", size,
-               [&](ImVec2 room_of_plot) { draw_given_rows(controls, settings, room_of_plot); });
+  int drawn = 0;
+  const auto draw_one = [&](const char* caption, const auto& plot) {
+    if (two_columns && drawn++ % 2 == 1) ImGui::SameLine();
+    with_caption(caption, size, plot);
+  };
+  const bool filters_first = settings.filters_first && snapshot != nullptr;
+  if (filters_first)
+    draw_one("Where p has no bar the filter dropped the token. Those left are divided by their sum.",
+             [&](ImVec2 room_of_plot) { plot_filtered(*snapshot, room_of_plot); });
+  draw_one("What target and drafter say of the next token, before temperature and filters.",
+           [&](ImVec2 room_of_plot) { draw_given_rows(controls, settings, room_of_plot); });
   if (snapshot == nullptr) return;
-  if (two_columns) ImGui::SameLine();
-  with_caption("Green and orange end at p, whatever q is. Grey has the mass of orange.", size,
-               [&](ImVec2 room_of_plot) { plot_stacks(*snapshot, room_of_plot); });
-  with_caption("Where the bars reach the points, the output follows p.", size,
-               [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
-  if (two_columns) ImGui::SameLine();
-  with_caption("Biased once the p-value falls below the level; a distance above the detectable one would be found.",
-               size, [&](ImVec2 room_of_plot) { plot_test(*snapshot, look_, room_of_plot); });
+  draw_one("Green and orange end at p, whatever q is. Grey has the mass of orange.",
+           [&](ImVec2 room_of_plot) { plot_stacks(*snapshot, room_of_plot); });
+  draw_one("Where the bars reach the points, the output follows p.",
+           [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
+  if (filters_first) return;
+  draw_one("Biased once the p-value falls below the level; a distance above the detectable one would be found.",
+           [&](ImVec2 room_of_plot) { plot_test(*snapshot, look_, room_of_plot); });
 }
 
 void DistributionLabPanel::draw_body(Controls& controls, DistributionLabSettings& settings,

@@ -83,7 +83,8 @@ void ExactnessPanel::draw_matrix(Controls& controls, const ExactnessMatrix& matr
   ImGui::TableSetupScrollFreeze(1, 1);
   ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthFixed, (columns > 10 ? 5 : 13) * em);
   for (const std::string& column : matrix.columns)
-    ImGui::TableSetupColumn(column.c_str(), ImGuiTableColumnFlags_WidthFixed, (columns > 10 ? 3.6f : 6) * em);
+    ImGui::TableSetupColumn(column.c_str(), ImGuiTableColumnFlags_WidthFixed,
+                            std::max((columns > 10 ? 3.6f : 6) * em, ImGui::CalcTextSize(column.c_str()).x));
   float source = 0;  // as wide as its longest text, of rows too that are not seen yet
   for (const ExactnessRow& row : matrix.rows) source = std::max(source, ImGui::CalcTextSize(row.about.c_str()).x);
   ImGui::TableSetupColumn("source", ImGuiTableColumnFlags_WidthFixed, source);
@@ -114,10 +115,11 @@ void ExactnessPanel::draw_explanation(Controls& controls) {
     ImGui::TextDisabled("Click a field to see what stands behind it.");
     return;
   }
-  ImGui::TextWrapped("%s, %s. %s", row->name.c_str(), shown()->matrix.columns[column_].c_str(), row->about.c_str());
+  // The verdict first: what a bug is may take lines.
   ImGui::PushStyleColor(ImGuiCol_Text, text_colour_of(colour_of(cell->state)));
-  ImGui::TextWrapped("%s", cell->sentence.c_str());
+  ImGui::TextWrapped("%s, %s: %s", row->name.c_str(), shown()->matrix.columns[column_].c_str(), cell->sentence.c_str());
   ImGui::PopStyleColor();
+  ImGui::TextWrapped("%s", row->about.c_str());
   const std::string command = shell_command(row->command);
   if (controls.button("copy this command", "Copies the command line that prints this row alone."))
     ImGui::SetClipboardText(command.c_str());

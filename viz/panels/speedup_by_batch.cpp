@@ -48,6 +48,42 @@ void plot_curve(const SpeedupCurve& curve, std::size_t index) {
   ImPlot::PlotLine(curve.name.c_str(), curve.batch.data(), curve.speedup.data(), size_of(curve.batch), spec);
 }
 
+// Annotations of a plot, beside their points as ImPlot places them.
+class Annotations {
+ public:
+  void add(double x, double y, const PaletteColour& colour, ImVec2 offset, const std::string& text) {
+    const Box box = place(x, y, offset, text);
+    boxes_.push_back(box);
+    ImPlot::Annotation(x, y, to_vec4(colour), offset, true, "%s", text.c_str());
+  }
+  // Only where it covers no other one.
+  void add_if_free(double x, double y, const PaletteColour& colour, ImVec2 offset, const std::string& text) {
+    const Box box = place(x, y, offset, text);
+    const auto covers = [&](const Box& other) {
+      return box.min.x < other.max.x && other.min.x < box.max.x && box.min.y < other.max.y && other.min.y < box.max.y;
+    };
+    if (std::ranges::none_of(boxes_, covers)) add(x, y, colour, offset, text);
+  }
+
+ private:
+  struct Box {
+    ImVec2 min, max;
+  };
+  static Box place(double x, double y, ImVec2 offset, const std::string& text) {
+    const ImVec2 padding = ImPlot::GetStyle().AnnotationPadding, letters = ImGui::CalcTextSize(text.c_str());
+    const ImVec2 size{letters.x + 2 * padding.x, letters.y + 2 * padding.y};
+    const ImVec2 at = ImPlot::PlotToPixels(x, y), plot = ImPlot::GetPlotPos(), extent = ImPlot::GetPlotSize();
+    const auto begin = [](float point, float off, float length, float least, float room) {
+      const float free = off == 0 ? point - length / 2 : off > 0 ? point + off : point + off - length;
+      return std::clamp(free, least, std::max(least, least + room - length));
+    };
+    const ImVec2 min{begin(at.x, offset.x, size.x, plot.x, extent.x), begin(at.y, offset.y, size.y, plot.y, extent.y)};
+    return {min, {min.x + size.x, min.y + size.y}};
+  }
+
+  std::vector<Box> boxes_;
+};
+
 void plot_points(const SpeedupPoints& points) {
   std::vector<double> batch, speedup, below, above;
   for (const SpeedupPoint& point : points.points) {
@@ -79,8 +115,9 @@ void show_values(const SpeedupByBatchSnapshot& snapshot) {
   ImGui::Text("batch %.0f", *nearest);
   for (const SpeedupCurve& curve : snapshot.curves)
     if (at < curve.batch.size())
-      ImGui::Text("%-16s %.2f  (%.2f to %.2f), step ratio %.2f", curve.name.c_str(), curve.speedup[at], curve.low[at],
-                  curve.high[at], curve.step_ratio[at]);
+      ImGui::Text("%-16s %.2f  (%.2f to %.2f), step ratio %.2f%s%s", curve.name.c_str(), curve.speedup[at],
+                  curve.low[at], curve.high[at], curve.step_ratio[at], curve.name == curve.draft[at] ? "" : ", ",
+                  curve.name == curve.draft[at] ? "" : curve.draft[at].c_str());
   if (snapshot.report.points)
     for (const SpeedupPoint& point : snapshot.report.points->points)
       if (point.batch == static_cast<std::int64_t>(*nearest))
@@ -111,14 +148,15 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   ImPlot::PlotInfLines("no gain", &one, 1, level);
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) plot_curve(snapshot.curves[i], i);
   if (snapshot.report.points && !snapshot.report.points->points.empty()) plot_points(*snapshot.report.points);
+  const float em = ImGui::GetFontSize();
+  Annotations annotations;
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) {
     const auto& off = snapshot.curves[i].break_even;
     if (!off || static_cast<double>(*off) > batch_max) continue;
     // On the line of no gain, above and below it by turns: nothing covers the ticks.
     const float side = i % 2 == 0 ? -1.0f : 1.0f;
-    ImPlot::Annotation(static_cast<double>(*off), 1.0, to_vec4(colour_of(i)),
-                       {0.0f, side * (0.9f + 0.7f * std::floor(0.5f * static_cast<float>(i))) * ImGui::GetFontSize()},
-                       true, "%lld", static_cast<long long>(*off));
+    annotations.add(static_cast<double>(*off), 1.0, colour_of(i),
+                    {0.0f, side * (0.9f + 0.7f * std::floor(0.5f * static_cast<float>(i))) * em}, std::to_string(*off));
     if (i != 0) continue;
     const auto x = static_cast<double>(*off);
     ImPlotSpec spec = line_of(palette::kGrey, 1.0f);
@@ -131,9 +169,11 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     ImPlotSpec spec = line_of(colour, 1.5f);
     spec.Flags = ImPlotItemFlags_NoLegend;
     ImPlot::PlotInfLines("memory", &held, 1, spec);
-    ImPlot::Annotation(held, top, to_vec4(colour), {-0.5f * ImGui::GetFontSize(), 0.8f * ImGui::GetFontSize()}, true,
-                       "memory holds %.0f", held);
+    annotations.add(held, top, colour, {-0.5f * em, 0.8f * em}, "memory holds " + number("%.0f", held));
   }
+  for (std::size_t i = 0; i < best.draft.size(); ++i)
+    if (i == 0 || best.draft[i] != best.draft[i - 1])
+      annotations.add_if_free(best.batch[i], best.speedup[i], colour_of(0), {0.4f * em, -0.9f * em}, best.draft[i]);
   show_values(snapshot);
   ImPlot::EndPlot();
 }
@@ -224,8 +264,8 @@ void draw_speedup_plots(Controls& controls, const SpeedupByBatchSnapshot& snapsh
   const float upper = std::max(14 * em, 0.56f * (room.y - gap));
   const float lower = std::max(11 * em, room.y - gap - upper);
   with_caption(
-      "Below 1 speculation loses. The band holds the best draft in 80 %. A label marks the batch from which a draft "
-      "gains nothing.",
+      "Below 1 speculation loses. The best draft is named where it changes; the band holds it in 80 %. A number marks "
+      "the batch from which a draft gains nothing.",
       {-1, upper}, [&](ImVec2 size) { plot_speedups(snapshot, size); });
   const float table = std::min(24 * em, 0.45f * room.x);
   with_caption("Extra drafts are free while the GPU waits for memory; from the ridge on each costs time.",

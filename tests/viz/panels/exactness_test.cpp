@@ -55,7 +55,7 @@ TEST_CASE("the sliders of the matrix change what is proved, and the other view s
   CHECK(matrix.shown().settings.view == ExactnessView::bugs);
   CHECK(matrix.panel().selected_cell() == nullptr);
   CHECK(matrix.shown().bugs.killed() == std::ssize(matrix.shown().bugs.bugs));
-  matrix->click("exactness/B01/keys");
+  matrix->click("exactness/B01/reused keys");
   REQUIRE(matrix.panel().selected_cell() != nullptr);
   CHECK(matrix.panel().selected_cell()->text == "caught");
 }
