@@ -135,7 +135,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--temperature", "--top-p", "--top-k", "--min-p", "--repetition-penalty", "--frequency-penalty",
                      "--presence-penalty", "--logit-bias", "--bad-words"},
                     "with --beams", samples);
-  command.used_only({"--stop", "--min-tokens", "--logprobs", "--cfg-scale", "--negative-prompt", "--sampler", "--seed"},
+  command.used_only({"--stop", "--min-tokens", "--logprobs", "--prompt-logprobs", "--cfg-scale", "--negative-prompt",
+                     "--sampler", "--seed"},
                     "with --beams", samples);
   command.used_only({"--draft-temperature", "--guided-drafts", "--verifier", "--tree", "--num-speculative-tokens",
                      "--policy", "--cost", "--record-drafts"},
@@ -143,6 +144,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
   command.used_only({"--grammar", "--json-schema", "--regex", "--choice"}, "with --beams", samples);
+  command.used_only({"--logprob-token-ids"}, "without --logprobs and --prompt-logprobs",
+                    [&options] { return options.logprobs || options.prompt_logprobs; });
   const auto drafts = [&options] { return options.drafter != "none"; };
   command.used_only({"--draft-temperature", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
                     "with --drafter none", drafts);
@@ -207,6 +210,10 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   add_grammar_options(command, options.grammar, [&options] { return !options.prompts.empty(); });
   command.integer("--logprobs", options.logprobs, {0, kLogprobsMax},
                   "Log-probabilities of each token and of the N likeliest");
+  command.integer("--prompt-logprobs", options.prompt_logprobs, {0, kLogprobsMax},
+                  "The same of each token of the prompt, which is computed whole");
+  command.integers("--logprob-token-ids", options.logprob_token_ids, {0, std::numeric_limits<std::int32_t>::max()},
+                   "Tokens whose log-probabilities both list, too; at most 128");
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
   command.free_text(
@@ -390,6 +397,8 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
   if (options_.tree) decoding.tree = parse_tree(*options_.tree, "--tree");
   decoding.num_speculative_tokens = options_.num_speculative_tokens;
   decoding.num_logprobs = options_.logprobs;
+  decoding.num_prompt_logprobs = options_.prompt_logprobs;
+  decoding.logprob_token_ids.assign(options_.logprob_token_ids.begin(), options_.logprob_token_ids.end());
   decoding.keep_steps = !options_.trace.empty();
   return decoding;
 }

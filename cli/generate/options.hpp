@@ -49,6 +49,8 @@ struct GenerateOptions {
   bool ignore_eos = false;
   GrammarOptions grammar;  // of requests that have none of their own
   std::optional<std::int64_t> logprobs;
+  std::optional<std::int64_t> prompt_logprobs;
+  std::vector<int> logprob_token_ids;
   std::optional<std::int64_t> beams;
 
   std::string drafter = "auto";     // see automatic_drafter()

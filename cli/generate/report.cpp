@@ -28,8 +28,8 @@ bool speculates(const GenerateRun& run) {
   return run.drafter != "none";
 }
 
-Json logprobs_json(const Generation& generation) {
-  return json_list(generation.logprobs, [](const auto& of_token) {
+Json logprobs_json(const std::vector<std::vector<TokenLogprob>>& logprobs) {
+  return json_list(logprobs, [](const auto& of_token) {
     return json_list(of_token, [](const TokenLogprob& entry) -> Json {
       return {{"token", entry.token}, {"logprob", entry.logprob}, {"rank", entry.rank}};
     });
@@ -65,7 +65,8 @@ Json request_json(const GenerateOptions& options, const GenerateRun& run, const 
   const bool drafted = speculates(run) && generation.acceptance.drafts > 0;
   json["acceptance_length"] = drafted ? Json(generation.acceptance.acceptance_length()) : Json(nullptr);
   json["tokens_per_step"] = speculates(run) ? tokens_per_step_json({&generation.acceptance, 1}) : Json(nullptr);
-  if (options.logprobs) json["logprobs"] = logprobs_json(generation);
+  if (options.logprobs) json["logprobs"] = logprobs_json(generation.logprobs);
+  if (options.prompt_logprobs) json["prompt_logprobs"] = logprobs_json(generation.prompt_logprobs);
   if (options.beams) json["beams"] = beams_json(request);
   return json;
 }

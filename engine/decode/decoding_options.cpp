@@ -38,6 +38,10 @@ void validate(const DecodingOptions& options, std::span<const Token> prompt, std
   validate(options.constraints, vocab_size, "target constraints");
   check_ids(prompt, vocab_size, "prompt");
   check_ids(options.unconditional_prompt, vocab_size, "unconditional prompt");
+  check_ids(options.logprob_token_ids, vocab_size, "logprob_token_ids");
+  if (options.logprob_token_ids.size() > kLogprobTokenIdsMax)
+    throw usage_error("logprob_token_ids", "has " + std::to_string(options.logprob_token_ids.size()) +
+                                               " ids; expected at most " + std::to_string(kLogprobTokenIdsMax));
   if (options.num_speculative_tokens < 0 || options.num_speculative_tokens > kSpeculativeTokensMax)
     throw usage_error("num_speculative_tokens", "it is " + std::to_string(options.num_speculative_tokens) +
                                                     "; expected a count from 0 to " +

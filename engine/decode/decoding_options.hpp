@@ -16,6 +16,7 @@
 namespace draftproof {
 
 inline constexpr int kSpeculativeTokensMax = 64;
+inline constexpr std::size_t kLogprobTokenIdsMax = 128;
 
 struct DecodingOptions {
   RowParameters parameters;
@@ -33,7 +34,9 @@ struct DecodingOptions {
   std::optional<TreeShape> tree;   // the shape of drafts that are trees
   bool keep_steps = false;         // Generation::steps holds every step with its rows
 
-  std::optional<std::int64_t> num_logprobs;  // Generation::logprobs holds these many of every token
+  std::optional<std::int64_t> num_logprobs;         // Generation::logprobs holds these many of every token
+  std::optional<std::int64_t> num_prompt_logprobs;  // likewise Generation::prompt_logprobs
+  std::vector<Token> logprob_token_ids;             // whose log-probabilities both list, too
 };
 
 // The four parameters that nearly every request names, as options and documents hold them; the others are off.

@@ -55,7 +55,8 @@ std::uint64_t Engine::submit(std::span<const Token> prompt, const DecodingOption
   }
   Submitted submitted;
   RequestSpec spec;
-  for (std::size_t s = 0; s < request->streams.size() && share_prefixes_; ++s)
+  // Rows of the prompt are asked for: none of it may come out of the cache.
+  for (std::size_t s = 0; s < request->streams.size() && share_prefixes_ && !request->needs_prompt_rows(); ++s)
     submitted.keys[s] = keys_.keys_of(request->streams[s]);
   spec.prompt_len = static_cast<std::int32_t>(request->streams[0].size());
   if (request->sequence.guided()) spec.companion_prompt_len = static_cast<std::int32_t>(request->streams[1].size());
@@ -94,6 +95,7 @@ void Engine::share_new_blocks() {
   constexpr auto kSlots = static_cast<std::size_t>(kKvBlockSlots);
   for (auto& [id, submitted] : active_) {
     const ActiveRequest& request = backend_.request(submitted.handle);
+    if (request.needs_prompt_rows()) continue;
     for (std::size_t s = 0; s < request.streams.size(); ++s) {
       std::vector<std::uint64_t>& keys = submitted.keys[s];
       const std::size_t known = keys.size();

@@ -24,6 +24,8 @@ struct Generation {
   std::exception_ptr failure;                       // an Error that says why it failed; null where it did not
   // With num_logprobs: of every token, the likeliest ones of its row before parameters, and the token itself.
   std::vector<std::vector<TokenLogprob>> logprobs;
+  // With num_prompt_logprobs the same of every token of the prompt; empty of one that no row stands before.
+  std::vector<std::vector<TokenLogprob>> prompt_logprobs;
   std::int64_t target_steps = 0;       // forward steps of the target model that emitted
   AcceptanceCounts acceptance;         // speculative only
   std::vector<SpeculativeStep> steps;  // with keep_steps

@@ -88,6 +88,7 @@ ActiveRequest::ActiveRequest(std::uint64_t request_id, const LanguageModel& targ
       stop(options.stop, static_cast<std::size_t>(target.vocab_size()), static_cast<std::int64_t>(prompt.size()),
            options.detokeniser) {
   if (sequence.guided()) streams.push_back(stream_of(target, options.unconditional_prompt));
+  if (needs_prompt_rows() && streams[0].size() == prompt.size()) generation.prompt_logprobs.emplace_back();
   if (options.grammar.grammar) {
     grammar = options.grammar.grammar->start();
     generation.grammar_complete = grammar->is_complete();
@@ -246,12 +247,20 @@ void ModelBackend::gather(const PlannedRequest& planned, const ActiveRequest& re
   places_.emplace_back();
   for (std::int32_t s = 0; s < planned.num_streams; ++s) {
     const PlannedStream& stream = planned.streams[static_cast<std::size_t>(s)];
-    places_.back()[static_cast<std::size_t>(s)] = {batch_.tokens.size(), batch_.wanted.size()};
+    Place& place = places_.back()[static_cast<std::size_t>(s)];
+    place = {batch_.tokens.size(), batch_.wanted.size(), 0};
+    // The token of the prompt whose row is wanted next, as a position of the stream.
+    const auto before_prompt = request.stream(s).size() - request.sequence.tokens().size();
+    const auto next = static_cast<std::int64_t>(before_prompt + request.generation.prompt_logprobs.size());
+    const auto prompt_end = static_cast<std::int64_t>(before_prompt + request.sequence.prompt().size());
     for (std::int32_t i = 0; i < stream.num_tokens; ++i) {
       const std::int64_t position = stream.context.length + i;
+      if (s == 0 && request.needs_prompt_rows() && position + 1 >= next && position + 1 < prompt_end)
+        batch_.wanted.push_back(batch_.size());
       batch_.add(request.stream(s)[static_cast<std::size_t>(position)], position,
                  i == 0 ? kContextParent : batch_.size() - 1, stream.context.slot(position));
     }
+    place.first_wanted = batch_.wanted.size();
     const std::int32_t root = batch_.size() - 1;
     if (planned.sample) batch_.wanted.push_back(root);
     if (planned.sample && request.speculates) {
@@ -287,6 +296,15 @@ std::size_t ModelBackend::follow_grammar(ActiveRequest& request, std::span<const
   return tokens.size();
 }
 
+// Log-probabilities of a wanted row before parameters.
+std::vector<TokenLogprob> ModelBackend::logprobs_after(std::size_t wanted, std::int64_t n, Token token,
+                                                       const DecodingOptions& options) const {
+  const auto width = static_cast<std::size_t>(target_.vocab_size());
+  LogitsDistribution distribution;
+  distribution.assign(std::span(output_.logits).subspan(wanted * width, width), RowName{});
+  return top_logprobs(distribution, n, token, options.logprob_token_ids);
+}
+
 void ModelBackend::emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome) {
   SequenceOutcome& sequence = outcome.sequences[index];
   Generation& generation = request.generation;
@@ -312,11 +330,9 @@ void ModelBackend::emit(std::size_t index, ActiveRequest& request, StepOutcome& 
   generation.text += result.released_text;
   for (std::size_t i = 0; i < result.tokens_kept; ++i) {
     if (request.options.num_logprobs) {
-      const auto width = static_cast<std::size_t>(target_.vocab_size());
       const std::size_t row = i == 0 ? 0 : static_cast<std::size_t>(step.emission.path[i - 1]) + 1;
-      LogitsDistribution distribution;
-      distribution.assign(rows.logits.subspan(row * width, width), RowName{});
-      generation.logprobs.push_back(top_logprobs(distribution, *request.options.num_logprobs, tokens[i]));
+      generation.logprobs.push_back(logprobs_after(places_[index][0].first_wanted + row, *request.options.num_logprobs,
+                                                   tokens[i], request.options));
     }
     request.sequence.append(tokens[i]);
     for (std::vector<Token>& stream : request.streams) stream.push_back(tokens[i]);
@@ -415,6 +431,10 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   const std::int64_t before_sample = now();
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     guarded(i, [&](const PlannedRequest& planned, ActiveRequest& active) {
+      auto& of_prompt = active.generation.prompt_logprobs;
+      for (std::size_t row = places_[i][0].first_prompt; row < places_[i][0].first_wanted; ++row)
+        of_prompt.push_back(logprobs_after(row, *active.options.num_prompt_logprobs,
+                                           active.sequence.prompt()[of_prompt.size()], active.options));
       if (planned.sample) emit(i, active, outcome);
     });
     if (!failures_[i]) continue;

@@ -30,6 +30,10 @@ struct ActiveRequest {
 
   // Tokens of stream 0 or, 1, of the companion: the model's start token where it has one, prompt and output.
   std::span<const Token> stream(std::int32_t index) const { return streams[static_cast<std::size_t>(index)]; }
+  // Are rows before tokens of the prompt asked for that were not computed yet?
+  bool needs_prompt_rows() const {
+    return options.num_prompt_logprobs && generation.prompt_logprobs.size() < sequence.prompt().size();
+  }
   bool may_go_on() const {
     return !stop.finished() && (!options.max_steps || generation.target_steps < *options.max_steps);
   }
@@ -82,6 +86,8 @@ class ModelBackend final : public Backend {
   std::size_t follow_grammar(ActiveRequest& request, std::span<const Token> tokens) const;
   void gather(const PlannedRequest& planned, const ActiveRequest& request);
   TargetRows rows_of(std::size_t index, const ActiveRequest& request) const;
+  std::vector<TokenLogprob> logprobs_after(std::size_t wanted, std::int64_t n, Token token,
+                                           const DecodingOptions& options) const;
   void emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome);
   void show_features(const StepPlan& plan);
   std::int64_t now() const;
@@ -100,6 +106,7 @@ class ModelBackend final : public Backend {
   // The batch under way.
   struct Place {  // of a stream of a planned request
     std::size_t first_token;
+    std::size_t first_prompt;  // wanted rows before tokens of the prompt, up to first_wanted
     std::size_t first_wanted;
   };
   GatheredBatch batch_;

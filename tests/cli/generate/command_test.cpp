@@ -407,7 +407,7 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   CHECK_THAT(without_both, !Contains(plain.substr(0, 3)) && !Contains(plain.substr(4, 3)));
   CHECK(text_with({"--stop", plain.substr(9, 2), "--stop", plain.substr(4, 2)}) == plain.substr(0, 4));
   Arguments logprobs = base;
-  logprobs.insert(logprobs.end(), {"--logprobs", "3"});
+  logprobs.insert(logprobs.end(), {"--logprobs", "3", "--prompt-logprobs", "0", "--logprob-token-ids", "120,122"});
   const ordered_json request = generate_json(corpus, logprobs).at("requests")[0];
   REQUIRE(request.at("logprobs").size() == request.at("tokens").size());
   for (std::size_t i = 0; i < request.at("tokens").size(); ++i) {
@@ -415,6 +415,19 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
     CHECK(first.at("rank") == 1);
     CHECK(first.at("token") == request.at("tokens")[i]);  // greedy
     CHECK(first.at("logprob") <= 0.0);
+  }
+  // The same rows, asked for as those of a prompt: what was drawn and what was given.
+  const std::string text = "the " + request.at("text").get<std::string>();
+  const ordered_json scored =
+      generate_json(corpus, {"--prompt", text, "--max-tokens", "1", "--logprobs", "0", "--prompt-logprobs", "3",
+                             "--logprob-token-ids", "120,122"})
+          .at("requests")[0];
+  const std::size_t given = scored.at("prompt_logprobs").size() - request.at("tokens").size();
+  for (std::size_t i = 0; i < request.at("tokens").size(); ++i)
+    CHECK(scored.at("prompt_logprobs")[given + i] == request.at("logprobs")[i]);
+  for (std::size_t i = 1; i < given; ++i) {  // with 0 likeliest: the token itself, and the two
+    CHECK(request.at("prompt_logprobs")[i].size() == 3);
+    CHECK(request.at("prompt_logprobs")[i][1].at("token") == 120);
   }
 }
 

@@ -2,7 +2,9 @@
 // same tokens, whatever the batch, the drafter, chunks, shared prefixes, preemption, swapping and cancellation.
 #include "engine/decode/engine.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <memory>
 #include <random>
 
@@ -34,20 +36,46 @@ std::unique_ptr<Drafter> random_drafter(std::mt19937& random, LanguageModel& mod
   }
 }
 
+// Log-probabilities of the prompt are those of rows that are asked for one by one; of its first token there is none.
+void check_prompt(ToyModel& target, const Request& request, const Generation& found) {
+  REQUIRE(found.prompt_logprobs.size() == request.prompt.size());
+  std::vector<float> row(static_cast<std::size_t>(kVocab));
+  for (std::size_t i = 0; i < request.prompt.size(); ++i) {
+    std::vector<Token> seen;
+    if (i > 0) target.logits(std::span(request.prompt).first(i), row);
+    double total = 0.0;
+    for (const float x : row) total += std::exp(static_cast<double>(x));
+    for (const TokenLogprob& entry : found.prompt_logprobs[i]) {
+      seen.push_back(entry.token);
+      const auto x = static_cast<double>(row[static_cast<std::size_t>(entry.token)]);
+      CHECK(static_cast<double>(entry.logprob) == Approx(x - std::log(total)).epsilon(1e-5).margin(1e-5));
+      CHECK(entry.rank > std::count_if(row.begin(), row.end(), [&](float y) { return static_cast<double>(y) > x; }));
+    }
+    for (const Token token : {request.prompt[i], Token{5}, Token{0}})
+      CHECK(std::count(seen.begin(), seen.end(), token) == (i == 0 ? 0 : 1));
+  }
+}
+
 TEST_CASE("requests in a batch get the tokens that each gets alone by plain decoding") {
   ToyModel target(kVocab, 1, 2);
   ToyModel draft_model(kVocab, 1, 3);
   std::int64_t preemptions = 0;
   std::int64_t shared = 0;
   std::int64_t accepted = 0;
+  std::int64_t prompt_rows = 0;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
     const bool greedy = seed % 3 != 0;
     const char* verifier =
         greedy ? std::array{"chain", "block", "traversal", "target_only", "typical"}[seed % 5] : "coupled";
-    const std::vector<Request> requests = random_requests(random, kVocab, verifier, greedy);
+    std::vector<Request> requests = random_requests(random, kVocab, verifier, greedy);
     const EngineOptions options = random_options(random);
+    // Some ask for log-probabilities of their prompt, too: no token changes, and no row comes out of the cache.
+    for (std::size_t i = seed % 2; i < requests.size(); i += 2) {
+      requests[i].options.num_prompt_logprobs = 2;
+      requests[i].options.logprob_token_ids = {5, 0};
+    }
     RowParameters draft_parameters;
     draft_parameters.temperature = greedy ? 0.0f : 0.8f;
     const auto drafter = random_drafter(random, draft_model, draft_parameters);
@@ -70,6 +98,10 @@ TEST_CASE("requests in a batch get the tokens that each gets alone by plain deco
       const auto together = engine.take(i);
       REQUIRE(together.has_value());
       CHECK_FALSE(together->failure);
+      if (requests[i].options.num_prompt_logprobs && together->finish_reason != FinishReason::abort) {
+        check_prompt(target, requests[i], *together);
+        prompt_rows += static_cast<std::int64_t>(together->prompt_logprobs.size());
+      }
       if (i == 0 && cancels && together->finish_reason == FinishReason::abort) {
         REQUIRE(together->tokens.size() <= alone.tokens.size());
         CHECK(std::equal(together->tokens.begin(), together->tokens.end(), alone.tokens.begin()));
@@ -82,6 +114,7 @@ TEST_CASE("requests in a batch get the tokens that each gets alone by plain deco
   CHECK(preemptions > 50);
   CHECK(shared > 1000);
   CHECK(accepted > 1000);
+  CHECK(prompt_rows > 1000);
 }
 
 TEST_CASE("who looks at the steps sees each once, before it is committed, with its times") {

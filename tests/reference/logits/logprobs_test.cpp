@@ -1,8 +1,10 @@
 #include "reference/logits/logprobs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "reference/logits/filters.hpp"
@@ -37,12 +39,23 @@ TEST_CASE("top logprobs are the head of a stable sort with the sampled token and
     const std::int64_t n = random.below(6);
     const auto position = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(order.size())));
     const Token sampled = order[position];
-    const std::vector<TokenLogprob> found = top_logprobs(row, n, sampled);
+    // Ids of any place, one of them twice: each is listed once, behind the others.
+    std::vector<std::size_t> asked{position};
+    std::vector<Token> ids;
+    for (std::int64_t more = random.below(4); more > 0; --more) {
+      asked.push_back(static_cast<std::size_t>(random.below(static_cast<std::int64_t>(order.size()))));
+      ids.insert(ids.end(), 2, order[asked.back()]);
+    }
+    const std::vector<TokenLogprob> found = top_logprobs(row, n, sampled, ids);
     const std::size_t listed = std::min(static_cast<std::size_t>(n), order.size());
+    std::vector<std::size_t> ranks(listed);
+    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+    for (const std::size_t at : asked)
+      if (std::find(ranks.begin(), ranks.end(), at) == ranks.end()) ranks.push_back(at);
     CAPTURE(i, n, vocab_size);
-    REQUIRE(found.size() == listed + (position < listed ? 0 : 1));
+    REQUIRE(found.size() == ranks.size());
     for (std::size_t r = 0; r < found.size(); ++r) {
-      const std::size_t rank = r < listed ? r : position;
+      const std::size_t rank = ranks[r];
       REQUIRE(found[r].token == order[rank]);
       REQUIRE(found[r].rank == static_cast<std::int64_t>(rank) + 1);
       const long double expected =
@@ -60,4 +73,5 @@ TEST_CASE("top logprobs refuse a negative count and a token outside the vocabula
   CHECK_THAT(error_of(ErrorKind::usage, [&] { top_logprobs(row, -1, 0); }), Contains("n is -1"));
   CHECK_THAT(error_of(ErrorKind::usage, [&] { top_logprobs(row, 1, 2); }), Contains("[0, 2)"));
   CHECK_THAT(error_of(ErrorKind::usage, [&] { top_logprobs(row, 1, kPaddingToken); }), Contains("-1"));
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { top_logprobs(row, 1, 0, std::array<Token, 1>{5}); }), Contains("is 5"));
 }
