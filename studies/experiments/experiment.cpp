@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "base/error.hpp"
@@ -187,32 +188,37 @@ class Experiment {
 
   void scenario() {
     const TomlValue scenario = read_toml((std::filesystem::path(folder_) / file_.at("scenario").text()).string());
-    std::optional<std::vector<PolicyReport>> unchanged;  // for all claims that set nothing
+    std::map<std::string, std::vector<PolicyReport>> runs;  // by what is set; claims often share one
+    const auto reports_with = [&](const TomlValue* set) -> const std::vector<PolicyReport>& {
+      TomlValue changed = scenario;
+      std::string key_of_run;
+      if (set != nullptr) {
+        key_of_run = set->where();
+        for (const std::string& key : set->keys()) changed = changed.with(key, set->at(key));
+      }
+      const auto found = runs.find(key_of_run);
+      return found != runs.end() ? found->second
+                                 : runs.emplace(key_of_run, compare(read_scenario(changed), threads_)).first->second;
+    };
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       const TomlValue& claim = claims_[i];
-      claim.allow_only({"what", "x", "claimed", "policy", "over", "figure", "set"});
-      const TomlValue* set = claim.find("set");
-      std::vector<PolicyReport> of_set;
-      if (set != nullptr) {
-        TomlValue changed = scenario;
-        for (const std::string& key : set->keys()) changed = changed.with(key, set->at(key));
-        of_set = compare(read_scenario(changed), threads_);
-      } else if (!unchanged) {
-        unchanged = compare(read_scenario(scenario), threads_);
-      }
-      const std::vector<PolicyReport>& reports = set != nullptr ? of_set : *unchanged;
-      const auto report_of = [&](const TomlValue& policy) -> const PolicyReport& {
-        const auto report = std::ranges::find(reports, policy.text(), &PolicyReport::name);
-        if (report == reports.end())
-          throw input_error(policy.where(), "the scenario has no policy '" + policy.text() + "'");
+      claim.allow_only({"what", "x", "claimed", "policy", "over", "over_set", "figure", "set"});
+      const std::vector<PolicyReport>& reports = reports_with(claim.find("set"));
+      const auto report_of = [](const std::vector<PolicyReport>& of, const TomlValue& policy) -> const PolicyReport& {
+        const auto report = std::ranges::find(of, policy.text(), &PolicyReport::name);
+        if (report == of.end()) throw input_error(policy.where(), "the scenario has no policy '" + policy.text() + "'");
         return *report;
       };
-      const PolicyReport* report = &report_of(claim.at("policy"));
+      const PolicyReport* report = &report_of(reports, claim.at("policy"));
       ClaimVerdict& out = result_.claims[i];
       if (const TomlValue* figure = claim.find("figure")) {
         const double own = figure_of(*report, *figure);
         const TomlValue* over = claim.find("over");
-        const double other = over == nullptr ? 1.0 : figure_of(report_of(*over), *figure);
+        const TomlValue* over_set = claim.find("over_set");
+        const double other =
+            over == nullptr
+                ? 1.0
+                : figure_of(report_of(over_set != nullptr ? reports_with(over_set) : reports, *over), *figure);
         if (!std::isfinite(own / other))
           throw input_error(figure->where(),
                             "the runs have no such figure: " + number("%g", own) + " over " + number("%g", other));

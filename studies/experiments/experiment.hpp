@@ -7,7 +7,8 @@
 //   draft_passes    a speedup by accepted tokens and draft cost: (n + 1) / (n c + 1), n draft passes
 //   bytes           a time against what must be read: bytes / bandwidth
 //   scenario        of a scenario (sim/serving/scenario.hpp) with some keys changed: the speedup of a policy over the
-//                   first, or a `figure` of it, or that `over` another policy's
+//                   first, or a `figure` of it, or that `over` another policy's, whose
+//                   keys may be others (over_set)
 // A claim is consistent if it lies inside what the model says, or that inside the claim, widened by the experiment's
 // tolerance. A model that gives only a bound (bytes) finds a claim impossible or possible, which is not consistent.
 #pragma once
