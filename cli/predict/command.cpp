@@ -55,6 +55,9 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.flag("--expert-parallel", a.expert_parallel, "Experts lie over the GPUs of all groups, each one once");
   options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\" (default: the model's)");
   options.text("--draft-precision", a.draft_precision, "The drafter's (default: its own, of a head 16 bits)");
+  options.integer("--draft-tp", a.draft_tp, {1, 1024},
+                  "GPUs that share the drafter's layers (vLLM's draft_tensor_parallel_size; default: as --tp)");
+  options.text("--draft-gpu", a.draft_gpu, "Devices of its own for the drafter (default: the target's)", "GPU");
   options.file("--metrics", a.metrics,
                "Acceptance of the server: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
                "CSV of rates, recorded "

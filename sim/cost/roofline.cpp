@@ -56,6 +56,8 @@ double efficiency_at(double rows, double usual) {
 struct Roofline::Pass {
   const ModelShape& shape;
   const Precision& precision;
+  const Gpu& gpu;
+  double share = 1.0;  // GPUs of a layer
   double rows = 0.0;
   double streams = 0.0;
   double kv_tokens = 0.0;
@@ -138,10 +140,14 @@ double Roofline::gpus_of_a_layer() const {
   return setup_.engine.eager ? 1.0 : setup_.tp;
 }
 
+double Roofline::gpus_of_a_draft_layer() const {
+  return setup_.engine.eager ? 1.0 : setup_.draft_gpus();
+}
+
 // Cached numbers that a pass reads, on all GPUs of a layer: a request's, of the mean context.
 double Roofline::read_values(const Pass& pass) const {
   if (pass.streams <= 0.0 || pass.kv_tokens <= 0.0) return 0.0;
-  return pass.streams * pass.shape.read_values(pass.kv_tokens / pass.streams, gpus_of_a_layer());
+  return pass.streams * pass.shape.read_values(pass.kv_tokens / pass.streams, pass.share);
 }
 
 Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
@@ -167,7 +173,7 @@ Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
 double Roofline::pass_ns(const Pass& pass) const {
   const EngineProfile& engine = setup_.engine;
   const ModelShape& shape = pass.shape;
-  const double share = gpus_of_a_layer();
+  const double share = pass.share;
   double rows = pass.rows;
   const bool eager = pass.eager;
   const double layer_launch_ms = pass.layer_launch_ms;
@@ -184,14 +190,14 @@ double Roofline::pass_ns(const Pass& pass) const {
 
   const Work work = work_of(pass, rows);
   double memory_s =
-      work.dense_bytes / (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+      work.dense_bytes / (engine.value(EngineConstant::bandwidth_efficiency) * pass.gpu.bandwidth * share);
   double layers = shape.layers;
   if (shape.is_moe()) {
-    memory_s += work.expert_bytes / (engine.value(EngineConstant::expert_bandwidth_efficiency) * setup_.gpu.bandwidth *
+    memory_s += work.expert_bytes / (engine.value(EngineConstant::expert_bandwidth_efficiency) * pass.gpu.bandwidth *
                                      share * pass.expert_share);
     layers += (kExpertLayerLaunches - 1.0) * shape.expert_layers;
   }
-  const double compute_s = work.compute_s(pass.precision, setup_.gpu) /
+  const double compute_s = work.compute_s(pass.precision, pass.gpu) /
                            (efficiency_at(rows, engine.value(EngineConstant::flop_efficiency)) * share);
 
   double seconds = norm(memory_s, compute_s, kOverlap);
@@ -210,17 +216,17 @@ double Roofline::pass_ns(const Pass& pass) const {
     const double bytes = 2.0 * (share - 1.0) / share * rows * shape.width * kActivationBytes;
     const double reduced = 2.0 * shape.layers - (pass.expert_share > 1.0 ? shape.expert_layers : 0.0);
     ns += reduced * (engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
-                     bytes / setup_.gpu.link_bandwidth * kNanoseconds);
+                     bytes / pass.gpu.link_bandwidth * kNanoseconds);
   }
   if (pass.expert_share > 1.0) ns += shape.expert_layers * expert_exchange_ns(rows, share);
   ns += (pass.stages - 1.0) * (engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
-                               rows * shape.width * kActivationBytes / setup_.gpu.link_bandwidth * kNanoseconds);
+                               rows * shape.width * kActivationBytes / pass.gpu.link_bandwidth * kNanoseconds);
   return ns;
 }
 
 Roofline::Pass Roofline::target_pass(const PassLoad& load) const {
   const EngineProfile& engine = setup_.engine;
-  Pass pass{setup_.model, setup_.precision};
+  Pass pass{setup_.model, setup_.precision, setup_.gpu, gpus_of_a_layer()};
   const double groups = groups_of(static_cast<double>(load.streams));
   pass.rows = static_cast<double>(load.rows) / groups;
   pass.streams = static_cast<double>(load.streams) / groups;
@@ -262,7 +268,7 @@ double Roofline::ridge_intensity() const {
 double Roofline::draft_ns(const DraftLoad& load) const {
   if (load.passes <= 0 || !setup_.drafter || setup_.drafter->kind == DraftingKind::ngram) return 0.0;
   const EngineProfile& engine = setup_.engine;
-  Pass pass{setup_.drafter->shape, setup_.draft_precision};
+  Pass pass{setup_.drafter->shape, setup_.draft_precision, draft_gpu(), gpus_of_a_draft_layer()};
   const double groups = groups_of(static_cast<double>(load.requests));
   pass.rows = static_cast<double>(load.rows) / load.passes / groups;
   pass.streams = static_cast<double>(load.requests) / groups;
@@ -275,14 +281,23 @@ double Roofline::draft_ns(const DraftLoad& load) const {
       pass_ns(pass) + kNanosecondsOfMs * (engine.value(EngineConstant::pass_floor_ms) +
                                           (engine.captures_drafts ? 0.0 : engine.eager_draft_pass_ms) +
                                           (load.tree ? engine.value(EngineConstant::tree_pass_ms) : 0.0));
-  const double first_ns =
-      setup_.drafter->first_pass_parameters * setup_.draft_precision.weight_bytes /
-      (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * (engine.eager ? 1.0 : setup_.tp)) *
-      kNanoseconds;
+  const double first_ns = setup_.drafter->first_pass_parameters * setup_.draft_precision.weight_bytes /
+                          (engine.value(EngineConstant::bandwidth_efficiency) * pass.gpu.bandwidth * pass.share) *
+                          kNanoseconds;
   // The groups of a pipeline draft one after the other where its last stage is.
   const double in_turn = std::clamp(groups / setup_.dp, 1.0, setup_.pp);
   return setup_.draft_cost_factor * in_turn *
-         (load.passes * pass_ns_each + first_ns + levels_ns(load.depth, pass.streams));
+         (load.passes * pass_ns_each + first_ns + levels_ns(load.depth, pass.streams) + draft_transfer_ns(load));
+}
+
+double Roofline::draft_transfer_ns(const DraftLoad& load) const {
+  if (load.passes <= 0 || !setup_.drafter || setup_.drafter->kind == DraftingKind::ngram) return 0.0;
+  const double message_ns = setup_.engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs;
+  if (!setup_.draft_gpu) return gpus_of_a_draft_layer() < gpus_of_a_layer() ? message_ns : 0.0;
+  const double rows = static_cast<double>(load.requests) * (load.depth + 1);
+  const double values = setup_.drafter->kind == DraftingKind::model ? 0.0 : rows * setup_.model.width;
+  const double bandwidth = std::min(setup_.gpu.link_bandwidth, setup_.draft_gpu->link_bandwidth);
+  return 2.0 * message_ns + values * kActivationBytes / bandwidth * kNanoseconds;
 }
 
 // The sequential part of a draft that one pass proposes.
@@ -291,11 +306,11 @@ double Roofline::levels_ns(double depth, double streams) const {
   if (parameters <= 0.0) return 0.0;
   const EngineProfile& engine = setup_.engine;
   const Precision& precision = setup_.draft_precision;
-  const double share = gpus_of_a_layer();
+  const double share = gpus_of_a_draft_layer();
   const double memory_s = parameters * precision.weight_bytes /
-                          (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+                          (engine.value(EngineConstant::bandwidth_efficiency) * draft_gpu().bandwidth * share);
   const double compute_s = 2.0 * parameters * streams /
-                           (engine.value(EngineConstant::flop_efficiency) * precision.flops(setup_.gpu) * share);
+                           (engine.value(EngineConstant::flop_efficiency) * precision.flops(draft_gpu()) * share);
   return depth * (norm(memory_s, compute_s, kOverlap) * kNanoseconds +
                   kLevelLaunches * engine.value(EngineConstant::draft_layer_launch_ms) * kNanosecondsOfMs);
 }

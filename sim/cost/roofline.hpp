@@ -44,10 +44,15 @@ struct RooflineSetup {
   Precision precision;
   std::optional<DrafterShape> drafter;  // nothing: no step drafts
   Precision draft_precision;
+  // GPUs that share the drafter's layers (vLLM's draft_tensor_parallel_size); 0: tp, or one of draft_gpu.
+  double draft_tp = 0.0;
+  // Devices of its own for the drafter. It drafts before the target verifies, so that each waits for the other.
+  std::optional<Gpu> draft_gpu;
   bool offloaded = false;          // the target's weights come from the host's memory in every pass
   double draft_cost_factor = 1.0;  // on the time of all draft passes: what if they were cheaper?
 
   double gpus() const { return tp * dp * pp; }
+  double draft_gpus() const { return draft_tp > 0.0 ? draft_tp : draft_gpu ? 1.0 : tp; }
   // Over which a layer's experts lie.
   double expert_gpus() const { return expert_parallel ? tp * dp : tp; }
   double weight_bytes_of_all() const;
@@ -73,6 +78,11 @@ class Roofline final : public StepCost {
   double target_ns(const PassLoad& load) const override;
   double draft_ns(const DraftLoad& load) const override;
   double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+
+  // The part of draft_ns in which nothing is computed: a message with the drafts to GPUs that did not draft, and, to
+  // devices of the drafter's own, one with the emitted tokens, of a head with a feature (two bytes a number of the
+  // target's width) of every row that was verified. Rows of q are not sent: drafts are greedy, or drawn again.
+  double draft_transfer_ns(const DraftLoad& load) const;
 
   PassFloor target_floor(const PassLoad& load) const;
   // Operations a byte from which on a pass is bound by the multiplications rather than by the memory.
@@ -100,6 +110,8 @@ class Roofline final : public StepCost {
   double read_values(const Pass& pass) const;
   Work work_of(const Pass& pass, double rows) const;
   double gpus_of_a_layer() const;
+  double gpus_of_a_draft_layer() const;
+  const Gpu& draft_gpu() const { return setup_.draft_gpu ? *setup_.draft_gpu : setup_.gpu; }
   double expert_exchange_ns(double rows, double share) const;
   double pass_ns(const Pass& pass) const;
   double levels_ns(double depth, double streams) const;

@@ -143,6 +143,7 @@ std::string vllm_script(const Script& script) {
     Json config{{"method", script.method}};
     if (has_weights(script)) config["model"] = "DRAFTER";
     config["num_speculative_tokens"] = drafts;
+    if (request.draft_tp && request.draft_gpu.empty()) config["draft_tensor_parallel_size"] = *request.draft_tp;
     if (script.method == "ngram") config["prompt_lookup_max"] = 5;
     if (schedule) {
       Json lines = Json::array();

@@ -144,6 +144,11 @@ RooflineSetup setup_of(const PredictionRequest& request, const PredictOptions& o
   if (!request.draft_precision.empty() && setup.drafter->kind == DraftingKind::ngram)
     throw usage_error("--draft-precision",
                       "has no use with drafter " + printable_line(request.drafter) + ", which has no weights");
+  if ((request.draft_tp || !request.draft_gpu.empty()) && setup.drafter->kind == DraftingKind::ngram)
+    throw usage_error(request.draft_tp ? "--draft-tp" : "--draft-gpu",
+                      "has no use with drafter " + printable_line(request.drafter) + ", which runs on the CPU");
+  if (!request.draft_gpu.empty()) setup.draft_gpu = find_gpu(request.draft_gpu);
+  setup.draft_tp = request.draft_tp.value_or(0);
   setup.draft_cost_factor = request.draft_cost_factor;
   setup.dp = request.dp;
   setup.pp = request.pp;
@@ -168,6 +173,10 @@ RooflineSetup setup_of(const PredictionRequest& request, const PredictOptions& o
                                   " of " + printable_line(setup.model.name) + " do not fit fewer of these GPUs" +
                                   (in_fp8 <= setup.tp ? ", or --precision fp8" : ""));
   }
+  if (!setup.draft_gpu && setup.draft_gpus() > setup.tp)
+    throw usage_error("--draft-tp", "is " + std::to_string(*request.draft_tp) + "; expected at most the " +
+                                        std::to_string(static_cast<int>(setup.tp)) +
+                                        " GPUs of the target, or --draft-gpu");
   return setup;
 }
 
@@ -236,6 +245,25 @@ std::vector<MeasuredStep> used_steps(const std::vector<CheckedStep>& steps) {
   for (const CheckedStep& step : steps)
     if (step.refusal.empty()) used.push_back(step.step);
   return used;
+}
+
+// How long the target's GPUs wait for a drafter that is not on all of them.
+std::string waiting_text(const PredictionReport& report) {
+  const RooflineSetup& setup = report.setup;
+  const BatchPrediction& batch = report.prediction.batches.front();
+  const PredictionRow& row = batch.rows[batch.best_chain];
+  const Roofline cost(setup);
+  const DraftLoad load =
+      drafting({batch.batch, report.options.context, report.options.guidance}, row.form, setup.drafter->kind);
+  const double step_ms = row.step_ratio * batch.plain_ms;
+  const double waits = cost.draft_ns(load) * 1e-6 / step_ms;
+  const auto gpus = static_cast<int>(setup.draft_gpus());
+  return "The drafter is on " + std::to_string(gpus) +
+         (setup.draft_gpu ? " " + setup.draft_gpu->name + " of its own" : " of the target's GPUs") + ": at batch " +
+         std::to_string(batch.batch) + ", " + name_of(row.form) + ", the " + (setup.draft_gpu ? "target's" : "others") +
+         number(" wait %.0f %% of a step", 100.0 * waits) + number(" of %.1f ms", step_ms) +
+         (setup.draft_gpu ? number(", its own %.0f %%", 100.0 * (1.0 - waits)) : "") +
+         number("; transfers take %.3f ms of it", cost.draft_transfer_ns(load) * 1e-6);
 }
 
 std::vector<std::string> notes_of(const PredictionInputs& inputs) {
@@ -341,6 +369,7 @@ PredictionReport answer(const PredictionInputs& inputs, const std::function<void
   report.over_calibrated = inputs.machine.residuals_after();
   report.points = inputs.points;
   report.prediction = prediction_at(inputs, inputs.options.batches);
+  if (report.setup.draft_gpu || report.setup.draft_tp > 0.0) report.notes.push_back(waiting_text(report));
   check();
   if (request.compare_guidance)
     report.compared.push_back(

@@ -25,6 +25,8 @@ struct PredictionRequest {
   std::string drafter;
   std::string precision;        // empty: the model's own
   std::string draft_precision;  // empty: 16 bits
+  std::optional<int> draft_tp;  // GPUs of the drafter; nothing: the target's, or one of draft_gpu
+  std::string draft_gpu;        // devices of its own; empty: the target's
   std::optional<int> tp;        // nothing: as many as the weights and the cache of the least load need
   bool tp_is_of_log = false;    // taken from it
   int dp = 1, pp = 1;           // roofline.hpp

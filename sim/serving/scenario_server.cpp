@@ -40,7 +40,8 @@ ScenarioServer::ScenarioServer(const TomlValue& file) {
 }
 
 void ScenarioServer::read_presets(const TomlValue& table) {
-  table.allow_only({"model", "gpu", "tp", "engine", "precision", "draft_precision", "memory_share"});
+  table.allow_only(
+      {"model", "gpu", "tp", "engine", "precision", "draft_precision", "draft_tp", "draft_gpu", "memory_share"});
   const auto preset = [&](std::string_view key, auto find) {
     const TomlValue& value = table.at(key);
     try {
@@ -60,6 +61,10 @@ void ScenarioServer::read_presets(const TomlValue& table) {
   setup_.draft_precision = setup_.precision;
   if (table.find("draft_precision") != nullptr) setup_.draft_precision = preset("draft_precision", precision);
   setup_.tp = static_cast<double>(table.integer_or("tp", static_cast<std::int64_t>(least_tp(setup_)), 1, 1024));
+  if (table.find("draft_gpu") != nullptr) setup_.draft_gpu = preset("draft_gpu", find_gpu);
+  if (const TomlValue* draft_tp = table.find("draft_tp"))
+    setup_.draft_tp =
+        static_cast<double>(draft_tp->integer(1, setup_.draft_gpu ? 1024 : static_cast<std::int64_t>(setup_.tp)));
   // vLLM's share of the memory for weights and cache.
   const double memory_bytes = table.number_or("memory_share", 0.9, 0.01, 1.0) * setup_.gpu.memory_bytes * setup_.tp;
   // A block's share of what a request caches; of layers with a window that depends on its length.

@@ -259,6 +259,8 @@ std::vector<std::string> command_arguments(const SpeedupByBatchSettings& setting
   add("--drafter", request.drafter);
   add_unless("--precision", request.precision, "");
   add_unless("--draft-precision", request.draft_precision, "");
+  if (request.draft_tp) add("--draft-tp", std::to_string(*request.draft_tp));
+  add_unless("--draft-gpu", request.draft_gpu, "");
   add_unless("--metrics", request.metrics, "");
   add_unless("--metrics-name", request.metrics_name, "");
   if (request.metrics_drafts) add("--metrics-drafts", std::to_string(*request.metrics_drafts));

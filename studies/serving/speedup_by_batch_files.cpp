@@ -108,6 +108,8 @@ SpeedupByBatchSettings settings_of_prediction(const nlohmann::ordered_json& docu
   given.take("--drafter", request.drafter);
   given.take("--precision", request.precision);
   given.take("--draft-precision", request.draft_precision);
+  given.take("--draft-tp", request.draft_tp);
+  given.take("--draft-gpu", request.draft_gpu);
   given.take("--metrics", request.metrics);
   given.take("--metrics-name", request.metrics_name);
   given.take("--metrics-drafts", request.metrics_drafts);

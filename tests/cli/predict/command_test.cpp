@@ -180,6 +180,28 @@ TEST_CASE("predict refuses what it cannot use in one line") {
   check_refused({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "n-gram",
                  "--draft-precision", "fp8"},
                 {"--draft-precision: has no use with drafter n-gram, which has no weights"});
+  check_refused({"predict", "--model", "Llama-3.1-70B", "--gpu", "H100", "--tp", "4", "--drafter", "Llama-3.1-8B",
+                 "--draft-tp", "8"},
+                {"--draft-tp: is 8; expected at most the 4 GPUs of the target, or --draft-gpu"});
+}
+
+TEST_CASE("a drafter with a device of its own leaves the target's waiting, which is said, and the engine is told") {
+  const Arguments own{"predict", "--model",   "Llama-3.1-70B", "--gpu",        "H100",        "--tp",
+                      "4",       "--drafter", "Llama-3.1-8B",  "--acceptance", "constant:0.8"};
+  const auto with = [&](const Arguments& more) {
+    Arguments all = own;
+    all.insert(all.end(), more.begin(), more.end());
+    return json_of(all);
+  };
+  const auto speedup = [](const ordered_json& document) { return document.at("best")[0].at("speedup").get<double>(); };
+  const ordered_json shared = with({});
+  const ordered_json one = with({"--draft-tp", "1"});
+  const ordered_json apart = with({"--draft-gpu", "L4"});
+  CHECK(shared.at("notes").dump().find("wait") == std::string::npos);
+  CHECK_THAT(one.at("notes").dump(), Contains("The drafter is on 1 of the target's GPUs: at batch 1, K = "));
+  CHECK_THAT(apart.at("notes").dump(), Contains("The drafter is on 1 L4 of its own: at batch 1, K = "));
+  CHECK(speedup(shared) > speedup(one));  // the weights of 8B are read by one GPU, not four
+  CHECK(speedup(one) > speedup(apart));
 }
 
 TEST_CASE("a server's log alone says what predict asks for, but for the GPU, packed or on standard input") {

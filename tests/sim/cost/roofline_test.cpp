@@ -1,4 +1,5 @@
 // The roofline against sums done by hand, published step times, and what must be so whatever the constants.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -142,6 +143,34 @@ TEST_CASE("A block with a Markov head takes one pass and a small one for every l
   without.drafter->level_parameters = 0.0;
   CHECK(Roofline(without).draft_ns(seven) == Roofline(without).draft_ns(one));
   CHECK(milliseconds(roofline.draft_ns(one) - Roofline(without).draft_ns(one)) == Approx(level_ms));
+}
+
+TEST_CASE("A drafter on fewer GPUs, or on its own, drafts as on a server of these, and sends its drafts") {
+  const DraftLoad load{4, 5, 20, 4000, false, 5};
+  for (const char* const drafter : {"EAGLE-3", "Llama-3.2-1B"}) {
+    INFO(drafter);
+    RooflineSetup one = llama_setup();
+    one.drafter = find_drafter(drafter, one.model);
+    RooflineSetup eight = one;
+    eight.tp = 8;
+    RooflineSetup fewer = eight;
+    fewer.draft_tp = 1;
+    // The message is the constant of a collective, 0.002 ms.
+    CHECK(milliseconds(Roofline(fewer).draft_ns(load)) == Approx(milliseconds(Roofline(one).draft_ns(load)) + 0.002));
+    CHECK(Roofline(fewer).target_ns({8, 8, 800, 800, 8}) == Roofline(eight).target_ns({8, 8, 800, 800, 8}));
+    fewer.draft_tp = 8;
+    CHECK(Roofline(fewer).draft_ns(load) == Roofline(eight).draft_ns(load));
+    // Two messages; a head receives 4 x 6 rows of 4,096 numbers over the slower of both links.
+    RooflineSetup apart = eight;
+    apart.draft_gpu = find_gpu("A100");
+    RooflineSetup there = one;
+    there.gpu = *apart.draft_gpu;
+    const double link = std::min(eight.gpu.link_bandwidth, there.gpu.link_bandwidth);
+    const double features_ms = one.drafter->kind == DraftingKind::head ? 1e3 * 24.0 * 4096.0 * 2.0 / link : 0.0;
+    CHECK(milliseconds(Roofline(apart).draft_transfer_ns(load)) == Approx(0.004 + features_ms));
+    CHECK(milliseconds(Roofline(apart).draft_ns(load)) ==
+          Approx(milliseconds(Roofline(there).draft_ns(load)) + 0.004 + features_ms));
+  }
 }
 
 TEST_CASE("Drafts that are looked up cost no pass") {
