@@ -186,10 +186,10 @@ TEST_CASE("predict refuses what it cannot use in one line") {
 }
 
 TEST_CASE("a drafter with a device of its own leaves the target's waiting, which is said, and the engine is told") {
-  const Arguments own{"predict", "--model",   "Llama-3.1-70B", "--gpu",        "H100",        "--tp",
-                      "4",       "--drafter", "Llama-3.1-8B",  "--acceptance", "constant:0.8"};
-  const auto with = [&](const Arguments& more) {
-    Arguments all = own;
+  const std::vector<std::string> own{"predict", "--model",   "Llama-3.1-70B", "--gpu",        "H100",        "--tp",
+                                     "4",       "--drafter", "Llama-3.1-8B",  "--acceptance", "constant:0.8"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = own;
     all.insert(all.end(), more.begin(), more.end());
     return json_of(all);
   };
@@ -198,8 +198,8 @@ TEST_CASE("a drafter with a device of its own leaves the target's waiting, which
   const ordered_json one = with({"--draft-tp", "1"});
   const ordered_json apart = with({"--draft-gpu", "L4"});
   CHECK(shared.at("notes").dump().find("wait") == std::string::npos);
-  CHECK_THAT(one.at("notes").dump(), Contains("The drafter is on 1 of the target's GPUs: at batch 1, K = "));
-  CHECK_THAT(apart.at("notes").dump(), Contains("The drafter is on 1 L4 of its own: at batch 1, K = "));
+  CHECK_THAT(one.at("notes").dump(), Catch::Contains("The drafter is on 1 of the target's GPUs: at batch 1, K = "));
+  CHECK_THAT(apart.at("notes").dump(), Catch::Contains("The drafter is on 1 L4 of its own: at batch 1, K = "));
   CHECK(speedup(shared) > speedup(one));  // the weights of 8B are read by one GPU, not four
   CHECK(speedup(one) > speedup(apart));
 }
