@@ -60,7 +60,9 @@ const course = (() => {
     pane.replaceChildren(
         make('nav', {}, chosen, step('Back', number - 1), step('Next', number + 1), make('button', {textContent: 'Close', onclick: hide})),
         make('h1', {textContent: lesson.title}), make('div', {innerHTML: lesson.text}), make('h2', {textContent: 'Questions'}),
-        make('div', {innerHTML: lesson.before}), make('ol', {}, ...lesson.exercises.map((exercise, i) => exerciseOf(exercise, i, number))),
+        make('div', {innerHTML: lesson.before}),
+        make('p', {textContent: `These numbers are everybody's. Your own, and a code that a teacher can check: draftproof lesson ${number + 1} --new 7.`}),
+        make('ol', {}, ...lesson.exercises.map((exercise, i) => exerciseOf(exercise, i, number))),
         make('div', {innerHTML: lesson.paper}));
     cover.replaceChildren(make('p', {textContent: 'Guess first: an answer to one of the questions, right or wrong, shows the picture.'}),
                           make('button', {textContent: 'Show it without a guess', onclick: () => reveal(number)}));

@@ -43,8 +43,8 @@ LanguageModelRun run_language_model(const DemoOptions& options) {
   const auto drafter =
       make_drafter(parse_drafter(kDrafter, "--drafter"), run.model, std::nullopt, model_options, "--drafter");
   warm_up(*run.model.model, job);
-  run.pair = run_pair(*run.model.model, *drafter, {&job, 1}, {}, SpeculationPolicy(whole_drafts(job.decoding, "tree")),
-                      PairOrder::plain_first);
+  run.pair = run_pair(*run.model.model, drafter.get(), {&job, 1}, {},
+                      SpeculationPolicy(whole_drafts(job.decoding, "tree")), PairOrder::plain_first);
   return run;
 }
 

@@ -44,12 +44,13 @@ void print_checked(const CourseLesson& lesson, const CheckedAnswer& checked) {
     std::cout << ". Hint: " << checked.hint << ".\n";
 }
 
-Json json_of(const CourseLesson& lesson, std::int64_t number) {
+// `is_asked`: with numbers of their own; the page has the others.
+Json json_of(const CourseLesson& lesson, std::int64_t number, bool is_asked) {
   Json json{{"number", number}, {"name", lesson.name}, {"title", lesson.title}, {"panel", lesson.panel}};
-  json["exercises"] = json_list(lesson.exercises, [](const Exercise& exercise) -> Json {
+  json["exercises"] = json_list(lesson.exercises, [&](const Exercise& exercise) -> Json {
     return {{"command", "draftproof " + exercise.command},
             {"key", exercise.key},
-            {"question", exercise.question.empty() ? Json() : Json(exercise.question)},
+            {"question", is_asked ? Json(exercise.question) : Json()},
             {"per", exercise.per.empty() ? Json() : Json(exercise.per)},
             {"tolerance", exercise.tolerance}};
   });
@@ -70,7 +71,7 @@ void list_lessons(const std::vector<CourseLesson>& course, const LessonArguments
     Json document = json_document(context.arguments);
     document["lessons"] = Json::array();
     for (std::size_t i = 0; i < course.size(); ++i)
-      document["lessons"].push_back(json_of(course[i], static_cast<std::int64_t>(i + 1)));
+      document["lessons"].push_back(json_of(course[i], static_cast<std::int64_t>(i + 1), false));
     return print_json(document);
   }
   for (const CourseLesson& lesson : course)
@@ -79,10 +80,8 @@ void list_lessons(const std::vector<CourseLesson>& course, const LessonArguments
 
 void print_questions(const CourseLesson& lesson, std::int64_t number, std::uint64_t seed) {
   std::cout << lesson.title << ", numbers " << seed << "\n\n";
-  for (std::size_t i = 0; i < lesson.exercises.size(); ++i) {
-    const std::string& question = lesson.exercises[i].question;
-    std::cout << i + 1 << ". " << (question.empty() ? "As on the lesson's page." : question) << "\n";
-  }
+  for (std::size_t i = 0; i < lesson.exercises.size(); ++i)
+    std::cout << i + 1 << ". " << lesson.exercises[i].question << "\n";
   std::cout << "\nAll answers in one call give a code: draftproof lesson " << number << " --new " << seed
             << " --check 1=... --check 2=... --check 3=...\n";
 }
@@ -115,7 +114,7 @@ void run(const LessonArguments& arguments, ProgramContext& context) {
   if (!all_right || !is_code) context.exit_code = ExitCode::finding;
   if (arguments.json) {
     Json document = json_document(context.arguments);
-    document["lesson"] = json_of(lesson, *number);
+    document["lesson"] = json_of(lesson, *number, arguments.seed.has_value());
     document["checks"] = json_list(checked, [](const CheckedAnswer& answer) { return json_of(answer); });
     document["code"] = has_code ? Json(code) : Json();
     document["code_is_right"] = arguments.code.empty() ? Json() : Json(is_code);

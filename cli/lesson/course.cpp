@@ -12,7 +12,7 @@ namespace draftproof {
 namespace {
 
 Exercise exercise_of(const TomlValue& table) {
-  table.allow_only({"command", "key", "per", "answer", "tolerance", "hint", "new", "question"});
+  table.allow_only({"command", "key", "per", "answer", "tolerance", "hint", "new", "new_key", "question"});
   Exercise exercise;
   exercise.command = table.at("command").text();
   exercise.key = table.at("key").text();
@@ -20,8 +20,9 @@ Exercise exercise_of(const TomlValue& table) {
   exercise.answer = table.at("answer").text();
   exercise.tolerance = table.at("tolerance").number(0.0, 1e6);
   exercise.hint = table.at("hint").text();
-  exercise.new_command = table.text_or("new", "");
-  exercise.question = exercise.new_command.empty() ? "" : table.at("question").text();
+  exercise.new_command = table.at("new").text();
+  exercise.new_key = table.text_or("new_key", exercise.key);
+  exercise.question = table.at("question").text();
   const auto value = answer_value(exercise.answer);
   if (!value) throw input_error(table.at("answer").where(), "is no number; expected one as 0.7 or 7/10");
   exercise.value = *value;

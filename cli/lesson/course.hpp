@@ -15,7 +15,7 @@ struct Exercise {
   double value = 0.0;   // of the answer
   double tolerance = 0.0;
   std::string hint;
-  std::string new_command, question;  // with names in braces for numbers (new_numbers.hpp); empty: it has no others
+  std::string new_command, new_key, question;  // with names in braces for numbers (new_numbers.hpp)
 };
 
 struct CourseLesson {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "base/archives/sha256.hpp"
@@ -42,6 +43,11 @@ class Numbers {
       return joined(rates, ",");
     }
     if (name == "s") return one_of({"2000", "5000", "10000", "40000"});
+    if (name == "u") return one_of({"800", "1250", "3000", "8000"});
+    if (name == "m") return one_of({"4", "8", "12", "20", "24"});
+    if (name == "b") return std::to_string(from(2, 7));
+    if (name == "d") return std::to_string(from(1, 99));
+    if (name == "g") return one_of({"A100", "H200", "L40S", "B200"});
     if (name == "x" || name == "y" || name == "z") return std::to_string(from(1, 4));
     throw Error(ErrorKind::internal, "course.toml", "there are no numbers for {" + name + "}");
   }
@@ -71,7 +77,28 @@ class Numbers {
   std::uint32_t lesson_, exercise_, drawn_ = 0;
 };
 
-// A name in braces in both texts becomes one value.
+Json document_of(const std::string& arguments) {
+  std::vector<std::string> command{own_program()};
+  for (const std::string& word : shell_arguments(arguments)) command.push_back(word);
+  command.emplace_back("--json");
+  std::string text;
+  const int code = run_program(command, [&](std::string_view block) { text += block; });
+  Json document = Json::parse(text, nullptr, false);
+  if (document.is_discarded())
+    throw Error(ErrorKind::internal, shell_command(command), "printed no JSON; exit code " + std::to_string(code));
+  return document;
+}
+
+// "0.3014, 1/3": a number, a text, or a list of them.
+std::string text_at(const Json& document, const std::string& pointer) {
+  const Json& value = document.at(Json::json_pointer(pointer));
+  const auto text_of = [](const Json& one) {
+    return one.is_string() ? one.get<std::string>() : number("%.4g", one.get<double>());
+  };
+  return value.is_array() ? joined(value, ", ", text_of) : text_of(value);
+}
+
+// A name in braces in both texts becomes one value, and in the question a pointer what the command prints there.
 void fill(Exercise& exercise, Numbers& numbers) {
   for (std::size_t begin = 0; (begin = exercise.new_command.find('{')) != std::string::npos;) {
     const std::string place = exercise.new_command.substr(begin, exercise.new_command.find('}') + 1 - begin);
@@ -79,6 +106,13 @@ void fill(Exercise& exercise, Numbers& numbers) {
     for (std::string* text : {&exercise.new_command, &exercise.question})
       for (std::size_t at = 0; (at = text->find(place, at)) != std::string::npos; at += value.size())
         text->replace(at, place.size(), value);
+  }
+  std::optional<Json> document;
+  for (std::size_t begin = 0; (begin = exercise.question.find("{/", begin)) != std::string::npos;) {
+    if (!document) document = document_of(exercise.new_command);
+    const std::size_t end = exercise.question.find('}', begin);
+    exercise.question.replace(begin, end + 1 - begin,
+                              text_at(*document, exercise.question.substr(begin + 1, end - begin - 1)));
   }
 }
 
@@ -91,32 +125,21 @@ double value_at(const Json& document, const std::string& pointer) {
 
 CourseLesson with_new_numbers(const CourseLesson& lesson, std::uint64_t seed) {
   CourseLesson other = lesson;
-  bool any = false;
   for (std::size_t i = 0; i < other.exercises.size(); ++i) {
     Exercise& exercise = other.exercises[i];
-    if (exercise.new_command.empty()) continue;
-    any = true;
     Numbers numbers(seed, static_cast<std::uint32_t>(lesson.title.front()), static_cast<std::uint32_t>(i));
     fill(exercise, numbers);
     exercise.command = exercise.new_command;
+    exercise.key = exercise.new_key;
     exercise.answer.clear();
     exercise.hint = "run draftproof " + exercise.command + " and look at " + exercise.key + " of its --json";
   }
-  if (!any)
-    throw usage_error("--new", "has no use with lesson " + lesson.name + ", whose exercises have no other numbers");
   return other;
 }
 
 void find_answer(Exercise& exercise) {
   if (!exercise.answer.empty()) return;
-  std::vector<std::string> command{own_program()};
-  for (const std::string& word : shell_arguments(exercise.command)) command.push_back(word);
-  command.emplace_back("--json");
-  std::string text;
-  const int code = run_program(command, [&](std::string_view block) { text += block; });
-  const Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded())
-    throw Error(ErrorKind::internal, shell_command(command), "printed no JSON; exit code " + std::to_string(code));
+  const Json document = document_of(exercise.command);
   exercise.value = value_at(document, exercise.key);
   if (!exercise.per.empty()) exercise.value /= value_at(document, exercise.per);
   exercise.answer = number("%.9g", exercise.value);

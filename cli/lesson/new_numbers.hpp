@@ -9,8 +9,8 @@
 
 namespace draftproof {
 
-// The lesson with the exercises that have a template as those of `seed`, without their answers; the others are left as
-// they are. Error (usage): no exercise of the lesson has one.
+// The lesson with the exercises of `seed`, without their answers. Error (internal): a command that a question quotes
+// prints nothing.
 CourseLesson with_new_numbers(const CourseLesson& lesson, std::uint64_t seed);
 
 // Runs the exercise's command and takes its answer from what it prints. Error (internal): it does not.

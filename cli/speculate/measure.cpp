@@ -70,6 +70,12 @@ std::string Measurement::inputs_sha256(const Configuration& configuration) const
   return found == drafter_sha256_.end() ? "" : found->second;
 }
 
+// One comes first in every other batch.
+PairOrder Measurement::order_of(std::size_t begin) const {
+  return begin / static_cast<std::size_t>(options_.batch) % 2 == 0 ? PairOrder::plain_first
+                                                                   : PairOrder::speculative_first;
+}
+
 // Drafters that remember earlier requests begin anew, so that no row depends on those before it.
 std::shared_ptr<Drafter> Measurement::drafter_of(const Configuration& configuration) {
   const auto found = drafters_.find({configuration.drafter, configuration.draft_temperature()});
@@ -107,8 +113,30 @@ DecodeJob Measurement::job_of(const WorkPrompt& prompt, const Configuration& con
   return job;
 }
 
+std::vector<DecodeJob> Measurement::jobs_from(std::span<const WorkPrompt> prompts, std::size_t begin,
+                                              const Configuration& configuration) const {
+  const std::size_t end = std::min(begin + static_cast<std::size_t>(options_.batch), prompts.size());
+  std::vector<DecodeJob> jobs;
+  for (std::size_t i = begin; i < end; ++i) jobs.push_back(job_of(prompts[i], configuration, options_.seed + i));
+  return jobs;
+}
+
 void Measurement::warm_up(const WorkPrompt& prompt) const {
   draftproof::warm_up(*model_.model, job_of(prompt, {"none", 1, std::nullopt, "chain", 0.0}, 0));
+}
+
+const std::vector<PairedTime>& Measurement::plain_pairs(const Work& work, const Configuration& configuration) {
+  const auto [found, is_new] = plain_pairs_.try_emplace({work.name, configuration.temperature});
+  if (!is_new) return found->second;
+  const std::span<const WorkPrompt> prompts = wanted(work);
+  DecodeRoom room;
+  room.batch = options_.batch;
+  for (std::size_t begin = 0; begin < prompts.size(); begin += static_cast<std::size_t>(options_.batch)) {
+    const auto pair =
+        run_pair(*model_.model, nullptr, jobs_from(prompts, begin, configuration), room, {}, order_of(begin));
+    found->second.push_back(paired_time(time_of(pair.plain), time_of(pair.speculative)));
+  }
+  return found->second;
 }
 
 SpeculateRow Measurement::measure(const Work& work, const Configuration& configuration) {
@@ -122,18 +150,16 @@ SpeculateRow Measurement::measure(const Work& work, const Configuration& configu
   std::optional<SpeculationPolicy> policy;
   row.prompts = static_cast<std::int64_t>(prompts.size());
   row.inputs_sha256 = inputs_sha256(configuration);
+  row.plain_pairs = plain_pairs(work, configuration);
   for (std::size_t begin = 0; begin < prompts.size(); begin += batch) {
-    std::vector<DecodeJob> jobs;
-    for (std::size_t i = begin; i < std::min(begin + batch, prompts.size()); ++i)
-      jobs.push_back(job_of(prompts[i], configuration, options_.seed + i));
+    const std::vector<DecodeJob> jobs = jobs_from(prompts, begin, configuration);
     const DecodingOptions& decoding = jobs.front().decoding;
     // Copies share what was measured, from batch to batch.
     if (!policy)
       policy.emplace(whole_drafts(decoding, "--trees", parse_speculation(configuration.policy, "--policy").rule),
                      cost_);
-    const PairOrder order = begin / batch % 2 == 0 ? PairOrder::plain_first : PairOrder::speculative_first;
     const PairedRun pair =
-        run_pair(*model_.model, *drafter, jobs, room, *policy, order,
+        run_pair(*model_.model, drafter.get(), jobs, room, *policy, order_of(begin),
                  [&](const SpeculativeStep& step, const TargetRows&) { row.ranks.add(step, vocab_size); });
 
     for (const auto& oracle : oracles_) oracle->end_run();

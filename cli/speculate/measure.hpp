@@ -30,9 +30,10 @@ struct SpeculateRow {
   std::vector<AcceptanceCounts> acceptance;  // of each prompt
   std::vector<CountedRequest> requests;      // likewise
   RankCounts ranks;
-  std::vector<PairedTime> pairs;  // a pair for each batch
-  StepTimes plain;                // of steps that computed no prompt
-  StepTimes speculative;          // likewise
+  std::vector<PairedTime> pairs;        // a pair for each batch
+  std::vector<PairedTime> plain_pairs;  // likewise, of plain decoding and plain decoding again
+  StepTimes plain;                      // of steps that computed no prompt
+  StepTimes speculative;                // likewise
   // Whether the tokens are those of plain decoding; nothing where only their distribution is.
   std::optional<bool> equal;
   std::string difference;     // the first one, in words
@@ -63,7 +64,13 @@ class Measurement {
 
  private:
   std::span<const WorkPrompt> wanted(const Work& work) const;
+  // Of the same prompts and temperature, measured once: what the clock makes of no speedup at all.
+  const std::vector<PairedTime>& plain_pairs(const Work& work, const Configuration& configuration);
   DecodeJob job_of(const WorkPrompt& prompt, const Configuration& configuration, std::uint64_t seed) const;
+  PairOrder order_of(std::size_t begin) const;
+  // Of one batch.
+  std::vector<DecodeJob> jobs_from(std::span<const WorkPrompt> prompts, std::size_t begin,
+                                   const Configuration& configuration) const;
   std::shared_ptr<const Grammar> grammar_of(const WorkPrompt& prompt) const;
   std::shared_ptr<Drafter> drafter_of(const Configuration& configuration);
   std::shared_ptr<Drafter> make(const Configuration& configuration) const;
@@ -73,8 +80,9 @@ class Measurement {
   std::shared_ptr<const StepCost> cost_;  // of the likely policy
   std::string cost_sha256_;
   mutable GrammarCompiler grammars_;
-  std::optional<GrammarSource> grammar_;               // of prompts that have none of their own
-  std::map<std::string, std::string> drafter_sha256_;  // by name
+  std::optional<GrammarSource> grammar_;  // of prompts that have none of their own
+  std::map<std::pair<std::string, double>, std::vector<PairedTime>> plain_pairs_;  // by work and temperature
+  std::map<std::string, std::string> drafter_sha256_;                              // by name
   // With a model of their own, by name and draft temperature.
   std::map<std::pair<std::string, double>, std::shared_ptr<Drafter>> drafters_;
   std::vector<std::unique_ptr<AcceptanceOracle>> oracles_;  // one for each head

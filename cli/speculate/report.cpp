@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdio>
+#include <set>
 
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "cli/speculate/table.hpp"
 
 namespace draftproof {
@@ -19,6 +21,13 @@ std::string number(const char* format, const Json& value) {
 std::string padded(const std::string& text, std::size_t width, bool right = true) {
   const std::string space(text.size() < width ? width - text.size() : 0, ' ');
   return right ? space + text : text + space;
+}
+
+// Plain decoding over plain decoding, "1.01 [0.97, 1.05]", behind `before`; nothing of rows that were measured without.
+std::string plain_speedup(const Json& row, const std::string& before) {
+  if (!row.contains("plain_speedup")) return "";
+  return before + number("%.2f", row.at("plain_speedup")) + " [" + number("%.2f", row.at("plain_speedup_low")) + ", " +
+         number("%.2f", row.at("plain_speedup_high")) + "]";
 }
 
 constexpr std::size_t kWork = 12;
@@ -51,7 +60,7 @@ void print_row(std::ostream& out, const Json& row, bool was_there) {
   out << "  " << number("%.2f", row.at("speedup")) << " [" << number("%.2f", row.at("speedup_low")) << ", "
       << number("%.2f", row.at("speedup_high")) << "]";
   if (row.at("tokens_per_step").is_number() && row.at("tokens_per_step").get<double>() < 1.0005)
-    out << "  noise: 1.000 tokens a step are plain decoding's";
+    out << "  noise: 1.000 tokens a step are plain decoding's" << plain_speedup(row, "; plain over plain is ");
   if (was_there) out << "  measured before";
   if (row.at("equal") == false) out << "  DIFFERS";
   out << '\n' << std::flush;
@@ -62,6 +71,12 @@ void print_tail(std::ostream& out, const Json& document) {
   for (const Json& row : document.at("rows")) compared += row.at("equal").is_null() ? 0 : 1;
   const Json& findings = document.at("findings");
   out << '\n';
+  std::set<std::string> zeros;  // of each work and temperature one
+  for (const Json& row : document.at("rows")) {
+    const std::string of = row.at("work").get<std::string>() + ", T=" + number("%g", row.at("temperature"));
+    if (const std::string zero = plain_speedup(row, of + " "); !zero.empty()) zeros.insert(zero);
+  }
+  if (!zeros.empty()) out << "plain over plain, which is no speedup: " << printable_line(joined(zeros, "; ")) << '\n';
   for (const Json& finding : findings) out << "finding: " << printable_line(finding.get<std::string>()) << '\n';
   if (findings.empty())
     out << compared << " of " << document.at("rows").size()

@@ -27,7 +27,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
               const SpeculateRow& measured) {
   const AcceptanceMetrics metrics = acceptance_metrics(measured.acceptance);
   const AcceptanceCounts& counts = metrics.counts;
-  const Speedup speedup = estimate_speedup(measured.pairs);
+  const Speedup speedup = estimate_speedup(measured.pairs), plain = estimate_speedup(measured.plain_pairs);
   const StepTimes& speculative = measured.speculative;
   return {
       {"work", work},
@@ -56,6 +56,9 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
       {"speedup", speedup.ratio},
       {"speedup_low", or_null(speedup.low)},
       {"speedup_high", or_null(speedup.high)},
+      {"plain_speedup", plain.ratio},
+      {"plain_speedup_low", or_null(plain.low)},
+      {"plain_speedup_high", or_null(plain.high)},
       {"draft_ms", ms_per_step(speculative.draft_ns, speculative)},
       {"verify_ms", ms_per_step(speculative.verify_ns, speculative)},
       {"sample_ms", ms_per_step(speculative.sample_ns, speculative)},

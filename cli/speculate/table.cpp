@@ -26,7 +26,7 @@ constexpr std::uint64_t kTableMax = std::uint64_t{1} << 28;
 constexpr std::string_view kColumns =
     "work,drafter,k,tree,verifier,policy,temperature,draft_temperature,batch,prompts,plain_tokens,tokens,steps,drafts,"
     "draft_tokens,accepted,speedup,speedup_low,speedup_high,acceptance_length,tokens_per_step,draft_ms,verify_ms,"
-    "sample_ms,step_ms,plain_ms,equal";
+    "sample_ms,step_ms,plain_ms,equal,plain_speedup,plain_speedup_low,plain_speedup_high";
 constexpr std::string_view kListColumns = "acceptance_by_position,acceptance_by_rank";
 
 std::string csv_cell(const Json& value) {
@@ -99,8 +99,14 @@ std::string figure_script(const Json& rows) {
   const auto work_of = [](const Json& row) { return row.at("work").get<std::string>(); };
   const std::vector<std::string> configurations = in_order(rows, configuration_name);
   const std::vector<std::string> works = in_order(rows, work_of);
-  double highest = 1.0;
-  for (const Json& row : rows) highest = std::max(highest, row.at("speedup").get<double>());
+  double highest = 1.0, zero_low = 1.0, zero_high = 1.0;
+  for (const Json& row : rows) {
+    highest = std::max(highest, row.at("speedup").get<double>());
+    const double zero = row.value("plain_speedup", 1.0);  // rows of earlier versions have none
+    const auto end = [&](const char* key) { return row.value(key, Json()).is_null() ? zero : row[key].get<double>(); };
+    zero_low = std::min(zero_low, end("plain_speedup_low"));
+    zero_high = std::max(zero_high, end("plain_speedup_high"));
+  }
   std::ostringstream data;
   std::ostringstream plots;
   for (std::size_t w = 0; w < works.size(); ++w) {
@@ -120,8 +126,11 @@ std::string figure_script(const Json& rows) {
   std::ostringstream labels;
   for (std::size_t i = 0; i < configurations.size(); ++i)
     labels << (i == 0 ? "" : ", ") << gnuplot_quoted(configurations[i]) << ' ' << i;
-  return data.str() +
-         "set title 'Speculation against plain decoding of the same prompts (95 % intervals)'\n"
+  std::ostringstream band;
+  band << "set object rectangle from graph 0, first " << zero_low << " to graph 1, first " << zero_high
+       << " behind fillcolor rgb '#dddddd' fillstyle solid noborder\n";
+  return data.str() + band.str() +
+         "set title 'Speculation against plain decoding of the same prompts (95 % intervals; grey: plain over plain)'\n"
          "set ylabel 'speedup, wall clock'\nset yrange [0:1.5 * " +
          std::to_string(highest) + "]\nset xrange [-0.5:" + std::to_string(configurations.size()) +
          " - 0.5]\nset xtics rotate by 40 right (" + labels.str() +
@@ -219,7 +228,8 @@ std::string SpeculateTable::figure() const {
 std::string SpeculateTable::csv() const {
   std::string text = std::string(kColumns) + "," + std::string(kListColumns) + "\n";
   for (const Json& row : rows_) {
-    for (const std::string_view column : split(kColumns, ',')) text += csv_cell(row.at(column)) + ",";
+    for (const std::string_view column : split(kColumns, ','))
+      text += csv_cell(row.value(column, Json())) + ",";  // those of earlier versions have not all
     text += csv_list(row.at("acceptance_by_position").at("conditional")) + "," +
             csv_list(row.at("acceptance_by_rank")) + "\n";
   }

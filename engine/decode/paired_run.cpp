@@ -125,14 +125,14 @@ double DecodedJobs::tokens_per_second() const {
   return wall_ms() > 0.0 ? 1e3 * tokens / wall_ms() : 0.0;
 }
 
-PairedRun run_pair(LanguageModel& target, Drafter& drafter, std::span<const DecodeJob> jobs, const DecodeRoom& room,
+PairedRun run_pair(LanguageModel& target, Drafter* drafter, std::span<const DecodeJob> jobs, const DecodeRoom& room,
                    const SpeculationPolicy& policy, PairOrder order, const OnVerified& on_verified) {
   PairedRun pair;
   const auto run_plainly = [&] {
     pair.plain = decode(target, nullptr, jobs, engine_options(jobs, room, target), nullptr);
   };
   if (order == PairOrder::plain_first) run_plainly();
-  pair.speculative = decode(target, &drafter, jobs, engine_options(jobs, room, target, policy), on_verified);
+  pair.speculative = decode(target, drafter, jobs, engine_options(jobs, room, target, policy), on_verified);
   if (order == PairOrder::speculative_first) run_plainly();
   return pair;
 }

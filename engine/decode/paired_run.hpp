@@ -116,9 +116,10 @@ struct PairedRun {
 
 enum class PairOrder : std::uint8_t { plain_first, speculative_first };
 
-// Decodes the jobs both ways, on two engines one after the other. on_verified sees the steps of the speculative run.
+// Decodes the jobs both ways, on two engines one after the other; drafter null: plainly both times, which shows by how
+// much two runs of the same differ. on_verified sees the steps of the speculative run.
 // Errors: what makes a job impossible.
-PairedRun run_pair(LanguageModel& target, Drafter& drafter, std::span<const DecodeJob> jobs, const DecodeRoom& room,
+PairedRun run_pair(LanguageModel& target, Drafter* drafter, std::span<const DecodeJob> jobs, const DecodeRoom& room,
                    const SpeculationPolicy& policy, PairOrder order, const OnVerified& on_verified = nullptr);
 
 // Decodes a few tokens of the job plainly: the first passes of all read the weights from cold memory, and are no run's.

@@ -1,5 +1,7 @@
 // The course: every answer is what the project's own commands print, and draftproof lesson checks those of a learner.
+#include <cmath>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <utility>
 
@@ -69,14 +71,18 @@ TEST_CASE("a lesson is its page, an answer is a number or a fraction, and a wron
 TEST_CASE(
     "other numbers for each student have answers that their commands print, and a code that a teacher can check") {
   std::set<std::string> codes;
-  for (const auto& [lesson, seed] : {std::pair("1", "7"), {"2", "7"}, {"2", "8"}, {"3", "7"}, {"8", "7"}}) {
+  for (int asked_for = 1; asked_for <= 9; ++asked_for) {
+    const std::string lesson = asked_for == 9 ? "2" : std::to_string(asked_for);
+    const std::string seed = asked_for == 9 ? "8" : "7";
     INFO("lesson " << lesson << " --new " << seed);
     const ordered_json asked = json_of({"lesson", lesson, "--new", seed}).at("lesson");
     std::vector<std::string> checks{"lesson", lesson, "--new", seed};
     for (std::size_t i = 0; i < 3; ++i) {
       const ordered_json& exercise = asked.at("exercises").at(i);
-      const double value = number_at(printed_by(shell_arguments(exercise.at("command").get<std::string>())),
-                                     exercise.at("key").get<std::string>());
+      const ordered_json printed = printed_by(shell_arguments(exercise.at("command").get<std::string>()));
+      double value = number_at(printed, exercise.at("key").get<std::string>());
+      if (!exercise.at("per").is_null()) value /= number_at(printed, exercise.at("per").get<std::string>());
+      CHECK(exercise.at("question").get<std::string>().find('{') == std::string::npos);
       checks.insert(checks.end(), {"--check", std::to_string(i + 1) + "=" + ordered_json(value).dump()});
     }
     const ordered_json right = json_of(checks);
@@ -94,8 +100,35 @@ TEST_CASE(
   const ProgramResult wrong = run_draftproof({"lesson", "2", "--new", "7", "--check", "1=0.001"});
   CHECK(wrong.exit_code == 1);
   CHECK_THAT(wrong.out, Catch::Contains("Exercise 1: 0.001 is wrong. Hint: run draftproof lab --target 0."));
-  check_refused({"lesson", "6", "--new", "7"}, {"--new: has no use with lesson batch"});
   check_refused({"lesson", "2", "--code", "12345678"}, {"--code: has no use without --new"});
+}
+
+TEST_CASE("questions with other numbers quote what their commands print, and by hand that gives the answer") {
+  const auto numbers_in = [](const std::string& question) {
+    std::vector<double> numbers;
+    const std::regex number("[0-9]+(\\.[0-9]+)?");
+    for (std::sregex_iterator at(question.begin(), question.end(), number), end; at != end; ++at)
+      numbers.push_back(std::stod(at->str()));
+    return numbers;
+  };
+  const auto question_of = [](const char* lesson, std::size_t exercise) {
+    return json_of({"lesson", lesson, "--new", "3"}).at("lesson").at("exercises").at(exercise).at("question");
+  };
+  const auto is_answer = [](const char* lesson, int exercise, double value) {
+    return run_draftproof(
+               {"lesson", lesson, "--new", "3", "--check", std::to_string(exercise) + "=" + number("%.6g", value)})
+               .exit_code == 0;
+  };
+  // On a GPU a step at batch 1 emits X tokens and takes Y times as long: the last two numbers.
+  const std::vector<double> step = numbers_in(question_of("6", 2));
+  REQUIRE(step.size() >= 3);
+  CHECK(is_answer("6", 3, step[step.size() - 2] / step.back()));
+  // A draft in half of the steps, 58 % of them accepted, c target steps each; the last number is K = 1.
+  const std::vector<double> n_gram = numbers_in(question_of("5", 2));
+  REQUIRE(n_gram.size() == 3);
+  CHECK(is_answer("5", 3, (1.0 + 0.5 * 0.58) / (1.0 + 0.5 * n_gram[1])));
+  const std::vector<double> lab = numbers_in(question_of("8", 1));  // "With 20,000 samples ... with {u}?"
+  CHECK(is_answer("8", 2, 0.0259 * std::sqrt(20'000.0 / lab.back())));
 }
 
 TEST_CASE("lesson refuses lessons, exercises and answers that there are not") {

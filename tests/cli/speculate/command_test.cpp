@@ -11,6 +11,7 @@
 
 #include "cli/speculate/measure.hpp"
 #include "cli/speculate/rank_counts.hpp"
+#include "cli/speculate/report.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"
 #include "engine/model/prompt_set.hpp"
@@ -21,6 +22,7 @@
 namespace draftproof {
 namespace {
 
+using Catch::Matchers::Contains;
 using nlohmann::ordered_json;
 using testing::ProgramResult;
 using testing::read_whole_file;
@@ -77,8 +79,8 @@ const std::vector<std::string> kSmall{
 
 // A row without the fields that depend on the machine's speed.
 ordered_json counted(ordered_json row) {
-  for (const char* key : {"speedup", "speedup_low", "speedup_high", "draft_ms", "verify_ms", "sample_ms", "mask_ms",
-                          "step_ms", "plain_ms"})
+  for (const char* key : {"speedup", "speedup_low", "speedup_high", "plain_speedup", "plain_speedup_low",
+                          "plain_speedup_high", "draft_ms", "verify_ms", "sample_ms", "mask_ms", "step_ms", "plain_ms"})
     row.erase(key);
   return row;
 }
@@ -442,6 +444,34 @@ TEST_CASE("the speedup is a geometric mean with the interval of Student's t") {
   CHECK(one.ratio == Approx(1.5));
   CHECK_FALSE(one.low);
   CHECK_FALSE(one.high);
+}
+
+TEST_CASE("a speedup at one token a step is called noise, beside that of plain decoding over itself") {
+  // Times of nobody's clock: 4 % faster in both pairs, and plain over plain 1/1.25 and 1.25.
+  SpeculateRow measured;
+  measured.prompts = 2;
+  measured.pairs = {{1.04, 1.0}, {2.08, 2.0}};
+  measured.plain_pairs = {{0.8, 1.0}, {1.0, 0.8}};
+  const auto printed = [&](std::size_t received) {
+    measured.acceptance.assign(2, AcceptanceCounts());
+    for (AcceptanceCounts& counts : measured.acceptance)
+      for (int step = 0; step < 10; ++step)
+        counts.add_step(
+            {.draft_tokens = 1, .num_accepted = received - 1, .rejected = received == 1, .tokens_received = received});
+    const ordered_json row = row_json("code", {"suffix", 1, std::nullopt, "chain", 0.0}, 1, measured);
+    CHECK(row.at("plain_speedup").get<double>() == Approx(1.0));
+    // Logarithms -+ ln 1.25, standard error ln 1.25, t(0.975, 1) = 12.706205.
+    CHECK(row.at("plain_speedup_high").get<double>() == Approx(std::pow(1.25, 12.7062047362)).epsilon(1e-8));
+    std::ostringstream text;
+    print_row(text, row, false);
+    print_tail(text, {{"rows", {row}},
+                      {"findings", ordered_json::array()},
+                      {"files", {{"result", nullptr}, {"csv", nullptr}, {"figure", nullptr}}}});
+    return text.str();
+  };
+  const std::string zero = "plain over plain is 1.00 [0.06, 17.04]";
+  CHECK_THAT(printed(1), Contains("1.04 [1.04, 1.04]  noise: 1.000 tokens a step are plain decoding's; " + zero));
+  CHECK_THAT(printed(2), !Contains("noise") && Contains("no speedup: code, T=0 1.00 [0.06, 17.04]"));
 }
 
 TEST_CASE("the rank of a token is its place among the drafter's candidates at its position") {
