@@ -58,8 +58,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
   add_further_samplers(command, options.samplers);
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Temperature of the drafter (default: like the target)");
-  command.number("--draft-top-p", options.draft_top_p, kNucleusRange,
-                 "Top-p of the drafter (default: like the target)");
+  add_top_p(command, "--draft-top-p", options.draft_top_p, "Top-p of the drafter (default: like the target)");
   command.integer("--draft-top-k", options.draft_top_k, kTopKRange, "Top-k of the drafter (default: like the target)");
   command.number("--cfg-scale", options.guidance_scale, kGuidanceRange, "Classifier-free guidance (1: off)");
   command.free_text("--negative-prompt", options.negative_prompt,

@@ -8,6 +8,7 @@
 
 #include "cli/shared/grammar_options.hpp"
 #include "cli/shared/options.hpp"
+#include "cli/shared/top_p.hpp"
 #include "engine/decode/decoding_options.hpp"
 
 namespace draftproof {
@@ -27,13 +28,13 @@ struct DemoOptions {
   std::optional<std::string> tree;  // "2x2x1"; absent: two levels of two children, or a chain where trees do not fit
   std::int64_t tokens = 400;
   double temperature = 1.0;
-  double top_p = 1.0;
+  TopP top_p;
   std::int64_t top_k = 0;
   double min_p = 0.0;
   SamplerParameters samplers;
   GrammarOptions grammar;                   // of the language model's answer
   std::optional<double> draft_temperature;  // like the target's, as are the two below
-  std::optional<double> draft_top_p;
+  std::optional<TopP> draft_top_p;
   std::optional<std::int64_t> draft_top_k;
   double guidance_scale = 1.0;
   std::optional<std::string> negative_prompt;

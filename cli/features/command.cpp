@@ -75,7 +75,7 @@ void add_features(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<FeaturesOptions>();
   GenerateOptions& generate = arguments->generate;
   generate.request.temperature = 0.7;
-  generate.request.top_p = 0.95;
+  generate.request.top_p.value = 0.95;
   generate.request.max_tokens = 256;
   generate.drafter = "none";
   generate.num_speculative_tokens = 1;  // the recorder's place in the engine

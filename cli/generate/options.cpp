@@ -61,7 +61,7 @@ class PromptLine {
       else if (name == "temperature")
         p.temperature = number(name, value);
       else if (name == "top_p")
-        p.top_p = number(name, value);
+        p.top_p = top_p(name, value);
       else if (name == "top_k")
         p.top_k = integer(name, value, 0, std::numeric_limits<std::int32_t>::max());
       else if (name == "min_p")
@@ -109,6 +109,12 @@ class PromptLine {
   double number(const std::string& name, const nlohmann::json& value) const {
     if (!value.is_number()) throw wrong(name, value, "a number");
     return value.get<double>();
+  }
+  TopP top_p(const std::string& name, const nlohmann::json& value) const {
+    if (!value.is_string()) return {number(name, value)};
+    const std::optional<TopP> read = read_top_p(text(name, value));
+    if (!read) throw wrong(name, value, kTopPExpected);
+    return *read;
   }
   std::vector<std::string> texts(const std::string& name, const nlohmann::json& value) const {
     if (value.is_string()) return {value.get<std::string>()};

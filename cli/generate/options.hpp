@@ -9,6 +9,7 @@
 
 #include "cli/shared/grammar_options.hpp"
 #include "cli/shared/options.hpp"
+#include "cli/shared/top_p.hpp"
 #include "engine/decode/decoding_options.hpp"
 #include "engine/decode/engine.hpp"
 #include "engine/draft/drafter_choice.hpp"
@@ -22,7 +23,7 @@ struct RequestParameters {
   bool chat = false;
   std::int64_t max_tokens = 128;
   double temperature = 0.0;
-  double top_p = 1.0;
+  TopP top_p;
   std::int64_t top_k = 0;
   double min_p = 0.0;
   SamplerParameters samplers;

@@ -23,7 +23,7 @@ struct ShardsArguments {
   std::int64_t vocab = 128256;
   std::int64_t devices = 4;
   double temperature = 1.0;
-  double top_p = 1.0;
+  TopP top_p;
   std::int64_t top_k = 0;
   double min_p = 0.0;
   std::string sampler = "inverse";
@@ -58,10 +58,7 @@ std::vector<float> logits_of(std::uint64_t seed, std::int64_t row, const TokenRa
 
 RowInput input_of(const ShardsArguments& arguments, std::int64_t row) {
   RowInput input;
-  input.parameters.temperature = static_cast<float>(arguments.temperature);
-  input.parameters.filters.top_k = static_cast<std::int32_t>(arguments.top_k);
-  input.parameters.filters.top_p = static_cast<float>(arguments.top_p);
-  input.parameters.filters.min_p = static_cast<float>(arguments.min_p);
+  input.parameters = row_parameters(arguments.temperature, arguments.top_p, arguments.top_k, arguments.min_p);
   input.row = row;
   return input;
 }

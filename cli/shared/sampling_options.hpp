@@ -8,15 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "cli/shared/options.hpp"
+#include "cli/shared/top_p.hpp"
 #include "reference/logits/samplers.hpp"
 
 namespace draftproof {
 
-inline void add_sampling_options(Options& command, double& temperature, double& top_p, std::int64_t& top_k,
+inline void add_sampling_options(Options& command, double& temperature, TopP& top_p, std::int64_t& top_k,
                                  double& min_p) {
   command.number("--temperature", temperature, kTemperatureRange, "0 is greedy");
-  command.number("--top-p", top_p, kNucleusRange, "Nucleus (1: off); compared as float32, of which 0.8 is above 4/5");
+  add_top_p(command, "--top-p", top_p,
+            "Nucleus (1: off); compared as float32, of which 0.8 is above 4/5, or as N/D, exactly");
   command.integer("--top-k", top_k, kTopKRange, "Tokens kept (0: off)");
   command.number("--min-p", min_p, kShareRange, "Minimum probability relative to the most likely token (0: off)");
 }

@@ -61,7 +61,7 @@ std::vector<std::string> unused_tensors(const Trace& trace) {
       names.emplace_back(name);
     for (const SamplerParameterName& sampler : sampler_parameter_names()) names.emplace_back(sampler.name);
     if (trace.settings().draft_processed || !trace.file().contains("draft_logits"))
-      names.insert(names.end(), {"temperature", "top_k", "top_p", "min_p"});
+      names.insert(names.end(), {"temperature", "top_k", "top_p", "top_p_numerator", "top_p_denominator", "min_p"});
   }
   std::erase_if(names, [&](const std::string& name) { return !trace.file().contains(name); });
   return names;

@@ -1,5 +1,6 @@
 #include "python/src/requests.hpp"
 
+#include "reference/logits/top_p_fraction.hpp"
 #include "reference/step/placeholder.hpp"
 #include "reference/step/replayable.hpp"
 #include "reference/trace/probability_rows.hpp"
@@ -121,10 +122,10 @@ class RequestReader {
     set_each<float>(requests, "temperature", [](RowParameters& p, float value) { p.temperature = value; });
     set_each<std::int32_t>(requests, "top_k", [](RowParameters& p, std::int32_t value) { p.filters.top_k = value; });
     set_each<float>(requests, "top_p", [](RowParameters& p, float value) { p.filters.top_p = top_p_of_engine(value); });
-    set_each<std::uint32_t>(requests, "top_p_numerator",
-                            [](RowParameters& p, std::uint32_t value) { p.filters.top_p_numerator = value; });
-    set_each<std::uint32_t>(requests, "top_p_denominator",
-                            [](RowParameters& p, std::uint32_t value) { p.filters.top_p_denominator = value; });
+    const auto numerators = arguments_.vector<std::uint32_t>("top_p_numerator", count_);
+    const auto denominators = arguments_.vector<std::uint32_t>("top_p_denominator", count_);
+    for (std::size_t b = 0; b < numerators.size(); ++b)
+      set_top_p(requests[b].parameters.filters, numerators[b], denominators[b]);
     set_each<float>(requests, "min_p", [](RowParameters& p, float value) { p.filters.min_p = value; });
     set_each<float>(requests, "repetition_penalty", [](RowParameters& p, float v) { p.repetition_penalty = v; });
     set_each<float>(requests, "frequency_penalty", [](RowParameters& p, float v) { p.frequency_penalty = v; });

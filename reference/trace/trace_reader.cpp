@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/split.hpp"
+#include "reference/logits/top_p_fraction.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/placeholder.hpp"
 #include "reference/step/replayable.hpp"
@@ -25,6 +26,8 @@ constexpr std::array kTensorNames = {"target_logits",
                                      "uncond_logits",
                                      "temperature",
                                      "top_p",
+                                     "top_p_numerator",
+                                     "top_p_denominator",
                                      "min_p",
                                      "top_k",
                                      "repetition_penalty",
@@ -285,6 +288,23 @@ void TraceReader::read_unconditional() {
     trace_.requests[b].unconditional = rows_of(unconditional, places_[b].first_row, places_[b].draft_len + 1);
 }
 
+void TraceReader::read_top_p_fractions() {
+  const std::optional<TensorView> numerators = parameter("top_p_numerator", kIndexDTypes);
+  const std::optional<TensorView> denominators = parameter("top_p_denominator", kIndexDTypes);
+  if (numerators.has_value() != denominators.has_value())
+    throw input_error(file_.path(), "has one of top_p_numerator and top_p_denominator; expected both or neither");
+  if (!numerators) return;
+  const auto part = [](const TensorView& tensor, std::uint64_t b) {
+    const std::int64_t value = integer_at(tensor, tensor.shape.empty() ? 0 : b);
+    if (!std::in_range<std::uint32_t>(value))
+      throw input_error(tensor.where, "request " + std::to_string(b) + " is " + std::to_string(value) +
+                                          "; expected a whole number in [0, 2^32)");
+    return static_cast<std::uint32_t>(value);
+  };
+  for (std::uint64_t b = 0; b < request_count_; ++b)
+    set_top_p(trace_.requests[b].parameters.filters, part(*numerators, b), part(*denominators, b));
+}
+
 void TraceReader::read_parameters() {
   const auto read_floats = [&](std::string_view name, const auto& set) {
     const std::optional<TensorView> tensor = parameter(name, {DType::f32, DType::f64, DType::i32, DType::i64});
@@ -294,6 +314,7 @@ void TraceReader::read_parameters() {
   };
   read_floats("temperature", [](RowParameters& p, float value) { p.temperature = value; });
   read_floats("top_p", [](RowParameters& p, float value) { p.filters.top_p = top_p_of_engine(value); });
+  read_top_p_fractions();
   read_floats("min_p", [](RowParameters& p, float value) { p.filters.min_p = value; });
   read_floats("repetition_penalty", [](RowParameters& p, float value) { p.repetition_penalty = value; });
   read_floats("frequency_penalty", [](RowParameters& p, float value) { p.frequency_penalty = value; });

@@ -43,6 +43,7 @@ class TraceReader {
   void read_parents();
   void read_proposals();
   void read_unconditional();
+  void read_top_p_fractions();
   void read_parameters();
   void read_seeds_and_steps();
   void read_histories();

@@ -88,7 +88,8 @@ class TraceBuilder {
 };
 
 bool same_filters(const FilterParameters& a, const FilterParameters& b) {
-  return a.top_k == b.top_k && a.top_p == b.top_p && a.min_p == b.min_p && a.order == b.order && a.ties == b.ties;
+  return a.top_k == b.top_k && a.top_p == b.top_p && a.min_p == b.min_p && a.order == b.order && a.ties == b.ties &&
+         a.top_p_numerator == b.top_p_numerator && a.top_p_denominator == b.top_p_denominator;
 }
 
 bool drafted_like_target(const VerifyRequest& request) {
@@ -196,6 +197,13 @@ void add_parameters(TraceBuilder& trace, Requests requests) {
   const auto add = [&](const char* name, auto value_of) { trace.add_per_request<float>(name, value_of); };
   add("temperature", [](const VerifyRequest& r) { return r.parameters.temperature; });
   add("top_p", [](const VerifyRequest& r) { return r.parameters.filters.top_p; });
+  if (std::any_of(requests.begin(), requests.end(),
+                  [](const VerifyRequest& r) { return r.parameters.filters.top_p_denominator != 0; })) {
+    trace.add_per_request<std::int64_t>("top_p_numerator",
+                                        [](const VerifyRequest& r) { return r.parameters.filters.top_p_numerator; });
+    trace.add_per_request<std::int64_t>("top_p_denominator",
+                                        [](const VerifyRequest& r) { return r.parameters.filters.top_p_denominator; });
+  }
   add("min_p", [](const VerifyRequest& r) { return r.parameters.filters.min_p; });
   trace.add_per_request<std::int32_t>("top_k", [](const VerifyRequest& r) { return r.parameters.filters.top_k; });
   for (const SamplerParameterName& sampler : sampler_parameter_names()) {

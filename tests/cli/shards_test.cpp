@@ -19,7 +19,7 @@ TEST_CASE("shards draws what whole rows give and counts the bytes of its message
   CHECK(plain.at("step_rows") == 384);
   CHECK(plain.at("messages_ms_per_step") > plain.at("gather_ms_per_step"));  // few bytes either way: latency decides
   const json both =
-      json_of({"shards", "--rows", "3", "--vocab", "9000", "--top-k", "50", "--top-p", "0.9", "--sampler", "race"});
+      json_of({"shards", "--rows", "3", "--vocab", "9000", "--top-k", "50", "--top-p", "9/10", "--sampler", "race"});
   CHECK(both.at("different") == 0);
   CHECK(both.at("bytes_per_row") > plain.at("bytes_per_row"));
 }

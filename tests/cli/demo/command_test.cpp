@@ -382,6 +382,8 @@ TEST_CASE("every bad value of the demo is one clear error") {
                                                   {"--temperature", "warm"},
                                                   {"--top-p", "0"},
                                                   {"--top-p", "1.01"},
+                                                  {"--top-p", "5/4"},
+                                                  {"--draft-top-p", "1/0"},
                                                   {"--top-k", "-1"},
                                                   {"--min-p", "-0.1"},
                                                   {"--min-p", "nan"},

@@ -8,6 +8,7 @@
 
 #include "reference/random/philox.hpp"
 #include "reference/step/batch.hpp"
+#include "reference/trace/trace_writer.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/random_request.hpp"
@@ -323,6 +324,24 @@ TEST_CASE("a trace without requests is a valid empty batch") {
   TraceBuilder dense;
   dense.set("target_probs", {0, 3, 9}, std::vector<float>{}).set("draft_tokens", {0, 2}, std::vector<std::int32_t>{});
   CHECK(verify(Trace::open(dense.write(folder.file("d"))), 2).empty());
+}
+
+TEST_CASE("top_p as a fraction is compared exactly, and a trace keeps it") {
+  const TemporaryFolder folder;
+  TraceBuilder file;  // five tokens of 1/5 each: four of them reach 4/5, and not 0.8f
+  file.set("target_logits", {64, 1, 5}, std::vector<float>(64 * 5)).set("draft_tokens", {64, 0}, std::vector<Token>{});
+  const auto last_tokens = [](const Trace& trace) {
+    const std::vector<Emission> emissions = verify(trace);
+    return std::count_if(emissions.begin(), emissions.end(), [](const Emission& e) { return e.tokens[0] == 4; });
+  };
+  file.set("top_p", {}, std::vector<float>{0.8f});
+  CHECK(last_tokens(Trace::open(file.write(folder.file("float")))) > 0);
+  file.set("top_p_numerator", {}, std::vector<std::int32_t>{4});
+  file.set("top_p_denominator", {}, std::vector<std::int64_t>{5});
+  const Trace exact = Trace::open(file.write(folder.file("exact")));
+  CHECK(last_tokens(exact) == 0);
+  write_trace(folder.file("again"), exact.requests(), exact.verify_options());
+  CHECK(last_tokens(Trace::open(folder.file("again"))) == 0);
 }
 
 TEST_CASE("numbers of 64 bits, scalars for all requests and parameters of further samplers are read") {
