@@ -97,6 +97,8 @@ struct SpeculateStep {
   // After it, over all outputs.
   std::int64_t tokens = 0;
   AcceptanceCounts acceptance;
+  // engine/metrics/metrics.hpp
+  double acceptance_rate_p50 = 0.0, overhead_ratio = 0.0, effective_speedup = 0.0, tokens_per_row = 0.0;
 };
 
 // Parts of a step's time, in their order within it.

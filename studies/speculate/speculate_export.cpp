@@ -101,6 +101,12 @@ Json to_json(const SpeculateSnapshot& snapshot) {
   json["acceptance_length"] = metrics.acceptance_length;
   json["tokens_per_step"] = tokens_per_step_json(clusters);
   json["acceptance_by_position"] = acceptance_by_position_json(metrics);
+  const SpeculateStep none;
+  const SpeculateStep& last = snapshot.speculation.steps.empty() ? none : *snapshot.speculation.steps.back();
+  json["acceptance_rate_p50"] = last.acceptance_rate_p50;
+  json["overhead_ratio"] = last.overhead_ratio;
+  json["effective_speedup"] = last.effective_speedup;
+  json["tokens_per_row"] = last.tokens_per_row;
   Json plain;
   add_lane(plain, settings, snapshot.plain, false);
   json["plain"] = std::move(plain);

@@ -53,7 +53,12 @@ void SpeculateLaneRun::step() {
     (times->prompt_tokens > 0 ? step_->prefill_ns : step_->verify_ns) = times->verify_ns;
     step_->sample_ns = times->sample_ns;
     step_->end_ns = step_->begin_ns + times->engine_ns;
-    step_->acceptance = run_.engine().scheduler().metrics().acceptance;
+    const EngineMetrics& metrics = run_.engine().scheduler().metrics();
+    step_->acceptance = metrics.acceptance;
+    step_->acceptance_rate_p50 = metrics.acceptance_rate_p50();
+    step_->overhead_ratio = metrics.overhead_ratio();
+    step_->effective_speedup = metrics.effective_speedup();
+    step_->tokens_per_row = metrics.tokens_per_row();
     step_->tokens = step_->acceptance.received_tokens;
     lane_.steps.push_back(std::move(step_));
   }

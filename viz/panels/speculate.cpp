@@ -175,8 +175,11 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip))
       ImGui::SetTooltip(
           "%lld tokens after %.1f ms of the lane. Tokens per step counts all target steps of an output;\n"
-          "acceptance length those with a draft only, as vLLM's does.",
-          static_cast<long long>(last.tokens), ms(last.end_ns));
+          "acceptance length those with a draft only, as vLLM's does.\n"
+          "acceptance_rate_p50 %.3f, overhead_ratio %.3f (drafting / verification),\n"
+          "effective_speedup %.2f (tokens per step / (1 + overhead ratio)), tokens_per_row %.2f",
+          static_cast<long long>(last.tokens), ms(last.end_ns), last.acceptance_rate_p50, last.overhead_ratio,
+          last.effective_speedup, last.tokens_per_row);
   } else {
     ImGui::TextDisabled("no step yet");
   }

@@ -28,7 +28,7 @@ const native = args => JSON.parse(execFileSync(program, args, {maxBuffer: 1 << 2
 
 // The leaves in which two documents differ. Times are measured, and a path names a folder.
 function differences(a, b, where = '', found = []) {
-  if (ignoreTimes && /(_ns|_ms|_s|_share|per_second|speedup)$/.test(where)) return found;
+  if (ignoreTimes && /(_ns|_ms|_s|_share|per_second|speedup|overhead_ratio)$/.test(where)) return found;
   if (a !== null && b !== null && typeof a === 'object' && typeof b === 'object') {
     for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) differences(a[key], b[key], where + '/' + key, found);
   } else {

@@ -91,6 +91,19 @@ void check_equal(const Json& shown, const Json& generated) {
       INFO("request " << i << ", " << key);
       CHECK(value == generated.at("requests")[i].at(key));
     }
+  // tau / (gamma + 1) counted from the steps that drafted, and the ratio of the two other figures.
+  double accepted = 0.0, rows = 0.0;
+  for (const Json& step : shown.at("steps")) {
+    if (step.at("draft").empty()) continue;
+    rows += 1.0 + static_cast<double>(step.at("draft").size());
+    accepted += 1.0;
+    for (const Json& node : step.at("draft")) accepted += node.at("accepted").get<bool>() ? 1.0 : 0.0;
+  }
+  if (shown.at("requests").size() == 1) {
+    CHECK(shown.at("tokens_per_row").get<double>() == Approx(rows > 0.0 ? accepted / rows : 0.0));
+    CHECK(shown.at("effective_speedup").get<double>() * (1.0 + shown.at("overhead_ratio").get<double>()) ==
+          Approx(shown.at("tokens_per_step").get<double>()));
+  }
   for (const char* key : {"drafter_share", "target_share"}) {
     CHECK(shown.at(key) >= 0.0);
     CHECK(shown.at(key) <= 1.0);

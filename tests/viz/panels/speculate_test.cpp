@@ -311,7 +311,8 @@ nlohmann::ordered_json without_times(nlohmann::ordered_json json) {
   json.erase("model");  // a file of each test's own
   for (auto& step : json.at("steps"))
     for (const char* key : {"begin_ms", "end_ms", "draft_ms", "prefill_ms", "verify_ms", "sample_ms"}) step.erase(key);
-  for (const char* key : {"generation_ms", "tokens_per_second", "drafter_share", "target_share", "speedup"}) {
+  for (const char* key : {"generation_ms", "tokens_per_second", "drafter_share", "target_share", "speedup",
+                          "overhead_ratio", "effective_speedup"}) {
     json.erase(key);
     json.at("plain").erase(key);
   }
