@@ -115,7 +115,8 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
         target.tokenizer);
   }
   if (choice.kind == DrafterKind::prompt_lookup)
-    return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax));
+    return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax),
+                                           std::max(1, options.threads));
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
   if (choice.kind == DrafterKind::head)
     return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature, choice.guided);

