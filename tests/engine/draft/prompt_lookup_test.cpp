@@ -86,7 +86,7 @@ TEST_CASE("Prompt lookup refuses lengths and budgets that make no sense") {
 
 namespace {
 
-struct NoChance final : draftproof::DraftChance {
+struct NoDraws final : draftproof::DraftChance {
   Token draw(const draftproof::Distribution&, std::uint32_t) override { return 0; }
   Token draw(const draftproof::DenseMasses<double>&, std::uint32_t) override { return 0; }
   Token coupled_race(const draftproof::Distribution&, std::uint32_t, std::uint32_t) override { return 0; }
@@ -99,7 +99,7 @@ TEST_CASE("64 requests looked up on three threads have the drafts of one") {
   std::vector<Tokens> contexts(64);
   for (Tokens& context : contexts)
     for (int i = 0; i < 16'000; ++i) context.push_back(static_cast<Token>(random() % 40));
-  NoChance chance;
+  NoDraws chance;
   const auto drafts_on = [&](int threads) {
     std::vector<draftproof::Draft> drafts(contexts.size());
     std::vector<draftproof::DraftJob> jobs(contexts.size());
