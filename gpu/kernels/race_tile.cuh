@@ -13,6 +13,10 @@ __device__ inline std::uint64_t score_key(double score) {
   return bits ^ ((std::uint64_t{0} - (bits >> 63)) | 0x8000000000000000ull);
 }
 
+__device__ inline double value_of_score_key(std::uint64_t key) {
+  return bit_cast<double>(key >> 63 != 0 ? key ^ 0x8000000000000000ull : ~key);
+}
+
 // Larger score first, lowest id first among equals. score 0: nobody.
 struct Winner {
   std::uint64_t score;
@@ -33,14 +37,38 @@ struct Randomness {
 
 // A score in bits, (logit + noise) / ln 2, from above and but for a constant. The noise is -log(-log(1 - v)) for
 // v = (word + 1/2) 2^-32; since v <= -log(1 - v), it is at most -log2(v) bits, and at most kNoiseSlack less up to
-// v = 1/2.
+// v = 1/2. Of several tokens the largest logit and the smallest word bound every score.
 inline constexpr float kNoiseSlack = 0.4713f;  // log2(2 ln 2)
+inline constexpr float kWordBits = 32.0f;      // the constant: -log2(v) = 32 - log2(word + 1/2)
 __device__ inline float score_bits(float logit, std::uint32_t word) {
   constexpr float kLog2E = 0x1.715476p+0f;
   return std::fma(logit, kLog2E, -approximate_log2(static_cast<float>(word) + 0.5f));
 }
 __device__ inline bool has_tight_bound(std::uint32_t word) {
   return (word & 0x80000000u) == 0;
+}
+// Of score_bits, generously.
+__device__ inline float rounding_of(float bits) {
+  return 1e-3f + 1e-5f * (bits < 0.0f ? -bits : bits);
+}
+
+// A score, in bits as score_bits has them, that some token of the row reaches but for one row in 2 * 10^5: the largest
+// score has Gumbel's distribution around log S, and lies 2.5 below with probability exp(-exp(2.5)). kNoGuess, which
+// every score reaches, where rounding would swallow the difference.
+inline constexpr float kNoGuess = -0x1p126f;
+__device__ inline float guessed_score(const DistributionRow& row) {
+  constexpr std::int32_t kLargestExponent = 20000;
+  constexpr float kBelow = 3.607f;  // 2.5 / ln 2
+  if (row.exponent < -kLargestExponent || row.exponent > kLargestExponent) return kNoGuess;
+  const float log_sum = approximate_log2(static_cast<float>(row.total)) + static_cast<float>(row.exponent - kMassBits);
+  return log_sum - kWordBits - kBelow;
+}
+// Does a score that was found show that every token that may beat it was looked at?
+__device__ inline bool confirms(float guess, std::uint64_t score) {
+  if (score == 0) return false;
+  constexpr double kLog2E = 0x1.71547652b82fep+0;
+  return value_of_score_key(score) * kLog2E - static_cast<double>(kWordBits) >=
+         static_cast<double>(guess + rounding_of(guess));
 }
 
 // The tokens of a tile and their random words, eight of each at a time. Logits: load(column, x), before
@@ -56,6 +84,7 @@ struct RacingTile {
   Address address;
 
   static constexpr int kCount = 8;
+  static constexpr int kGroup = 4;  // that are bounded together
 
   // Processed logits, -infinity where a token does not run, and words.
   __device__ void load(std::int64_t column, float (&x)[kCount], std::uint32_t (&word)[kCount]) const {
@@ -116,14 +145,18 @@ __device__ inline RacingTile<Logits> racing_tile(Logits logits, const Distributi
            static_cast<Purpose>(random.purpose)}};
 }
 
-// The best of the tokens [begin, end) of a tile, by all threads of the block. begin: a multiple of kCount.
+// The best of the tokens [begin, end) of a tile, by all threads of the block. begin: a multiple of kCount. Tokens whose
+// score_bits stay below `guess` may be left out.
 template <class Logits>
-__device__ inline Winner winner_of_tile(const RacingTile<Logits>& racing, std::int64_t first, std::int64_t end) {
+__device__ inline Winner winner_of_tile(const RacingTile<Logits>& racing, std::int64_t first, std::int64_t end,
+                                        float guess = kNoGuess) {
   constexpr int kCount = RacingTile<Logits>::kCount;
+  constexpr int kGroup = RacingTile<Logits>::kGroup;
   const std::int64_t begin = first + threadIdx.x * kCount;
 
-  // One score of the tile lies at `lowest` or above, less the slack. No score of this thread lies above `highest`, and
-  // none above `others` but for those of the eight tokens from `place` on.
+  // One score of the tile lies at `lowest` or above, less the slack. No score of this thread lies above `highest` or
+  // `bound`, and none above `others` or `bound` but for those of the eight tokens from `place` on.
+  float bound = guess - rounding_of(guess);
   float lowest = negative_infinity();
   float highest = negative_infinity();
   float others = negative_infinity();
@@ -134,6 +167,19 @@ __device__ inline Winner winner_of_tile(const RacingTile<Logits>& racing, std::i
     racing.load(column, x, word);
     float of_eight = negative_infinity();
     DRAFTPROOF_UNROLL
+    for (int i = 0; i < kCount; i += kGroup) {
+      float largest = x[i];
+      std::uint32_t smallest = word[i];
+      DRAFTPROOF_UNROLL
+      for (int e = 1; e < kGroup; ++e) {
+        largest = std::fmax(largest, x[i + e]);
+        smallest = Min{}(smallest, word[i + e]);
+      }
+      of_eight = std::fmax(of_eight, score_bits(largest, smallest));
+    }
+    if (!(of_eight >= bound)) continue;
+    of_eight = negative_infinity();
+    DRAFTPROOF_UNROLL
     for (int i = 0; i < kCount; ++i) {
       const float bits = score_bits(x[i], word[i]);
       of_eight = std::fmax(of_eight, bits);
@@ -142,10 +188,9 @@ __device__ inline Winner winner_of_tile(const RacingTile<Logits>& racing, std::i
     others = std::fmax(others, std::fmin(of_eight, highest));
     if (of_eight > highest) place = column;
     highest = std::fmax(of_eight, highest);
+    if (lowest > negative_infinity()) bound = std::fmax(bound, lowest - kNoiseSlack - rounding_of(lowest));
   }
-  lowest = value_of_key(block_reduce(order_key(lowest), Max{}));
-  const float rounding = 1e-3f + 1e-5f * (lowest < 0.0f ? -lowest : lowest);  // of score_bits, generously
-  const float bound = lowest > negative_infinity() ? lowest - kNoiseSlack - rounding : lowest;
+  bound = value_of_key(block_reduce(order_key(bound), Max{}));
 
   Winner best{0, 0x7fffffff};
   if (others >= bound) {

@@ -35,7 +35,7 @@ __global__ void sample_rows(SampledRows s) {
   if (draws && greedy) {
     token = record.greedy_token;
   } else if (draws && s.winner_score != nullptr) {
-    token = race_winner(s.distribution, row, s.winner_score, s.winner_token);
+    token = race_winner(s.distribution, s.random, record, row, s.winner_score, s.winner_token);
   } else if (draws) {
     const Address address{0, value_of<std::uint32_t>(s.random.row_in_step, row, 0),
                           value_of<std::uint32_t>(s.random.step, request, 0), static_cast<Purpose>(s.random.purpose)};
