@@ -242,9 +242,14 @@ void Dashboard::draw_panel(Panel& panel) {
   draw_tools(panel);
   draw_state(panel);
   ImGui::Separator();
-  ImGui::BeginChild("body");
-  panel.draw(controls_);
-  ImGui::EndChild();
+  if (ImGui::GetContentRegionAvail().x < info.least_width_em * ImGui::GetFontSize()) {
+    ImGui::TextUnformatted("This panel needs a wider screen.");
+    ImGui::TextWrapped("Turn the phone on its side, or make the window wider.");
+  } else {
+    ImGui::BeginChild("body");
+    panel.draw(controls_);
+    ImGui::EndChild();
+  }
   ImGui::PopID();
 }
 

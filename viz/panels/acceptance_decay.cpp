@@ -234,17 +234,18 @@ void AcceptanceDecayPanel::draw_body(Controls& controls, AcceptanceDecaySettings
   if (is_wide) ImGui::SameLine();
   ImGui::BeginChild("plots");
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float height = (room.y - ImGui::GetStyle().ItemSpacing.y) / 2;
+  const bool is_narrow = room.x < 36 * em;  // one below the other
+  const float height = is_narrow ? 16 * em : (room.y - ImGui::GetStyle().ItemSpacing.y) / 2;
   ImGui::BeginChild("rates", {0, height});
   with_caption("A draft counts only if all before it were accepted. Faint points are extrapolated.", {},
                [&](ImVec2 size) { draw_rates(controls, *snapshot, size); });
   ImGui::EndChild();
-  ImGui::BeginChild("speedup", {0.58f * room.x, 0});
+  ImGui::BeginChild("speedup", is_narrow ? ImVec2{0, height} : ImVec2{0.58f * room.x, 0});
   with_caption("Rings mark the best K; one draft more or less costs little there.", {},
                [&](ImVec2 size) { draw_speedup(controls, *snapshot, size); });
   ImGui::EndChild();
-  ImGui::SameLine();
-  ImGui::BeginChild("best");
+  if (!is_narrow) ImGui::SameLine();
+  ImGui::BeginChild("best", {0, is_narrow ? height : 0});
   with_caption("The more a draft costs, the shorter the best chain.", {},
                [&](ImVec2 size) { draw_best(controls, *snapshot, size); });
   ImGui::EndChild();

@@ -123,8 +123,10 @@ void ExactnessPanel::draw_explanation(Controls& controls) {
   const std::string command = shell_command(row->command);
   if (controls.button("copy this command", "Copies the command line that prints this row alone."))
     ImGui::SetClipboardText(command.c_str());
-  ImGui::SameLine();
+  next_control(30);
+  ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled("%s", command.c_str());
+  ImGui::PopTextWrapPos();
 }
 
 void ExactnessPanel::draw_body(Controls& controls, ExactnessSettings& settings, const ExactnessSnapshot* snapshot) {

@@ -17,7 +17,8 @@ class HeadsPanel final : public SnapshotPanel<HeadsSettings, HeadsSnapshot> {
   PanelInfo info() const override {
     return {
         "heads", "Heads",
-        "How far does a drafting head's state drift, what is accepted at each slot, and does its confidence say so?"};
+        "How far does a drafting head's state drift, what is accepted at each slot, and does its confidence say so?",
+        40};
   }
   // The file of a head.
   bool open(const OpenedResult& result) override;

@@ -19,9 +19,10 @@
 namespace draftproof {
 
 struct PanelInfo {
-  const char* name;      // of --panel, as "distribution_lab"
-  const char* title;     // of its tab
-  const char* question;  // that it answers, in one sentence
+  const char* name;          // of --panel, as "distribution_lab"
+  const char* title;         // of its tab
+  const char* question;      // that it answers, in one sentence
+  float least_width_em = 0;  // below it says that it needs a wider screen
 };
 
 class Panel {

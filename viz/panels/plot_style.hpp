@@ -56,14 +56,15 @@ struct LogExtent {
   }
 };
 
-enum class LogTicks : std::uint8_t { decimal, powers_of_two };
+enum class LogTicks : std::uint8_t { decimal, powers_of_two, powers_of_four };
 
-// 1, 2 and 5 of each decade within one and a half decades, or every power of two, from `least` to `most`.
+// 1, 2 and 5 of each decade within one and a half decades, or every power of two or four, from `least` to `most`.
 inline std::vector<double> log_ticks(double least, double most, LogTicks kind) {
   constexpr double kSlack = 1.001;
   std::vector<double> ticks;
-  if (kind == LogTicks::powers_of_two) {
-    for (double at = std::ceil(std::log2(least / kSlack)); std::exp2(at) <= most * kSlack; at += 1)
+  if (kind != LogTicks::decimal) {
+    const double step = kind == LogTicks::powers_of_two ? 1 : 2;
+    for (double at = step * std::ceil(std::log2(least / kSlack) / step); std::exp2(at) <= most * kSlack; at += step)
       ticks.push_back(std::exp2(at));
     return ticks;
   }

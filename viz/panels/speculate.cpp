@@ -105,7 +105,7 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
     take_step(*snapshot, -1);
   ImGui::SameLine();
   if (controls.button("Step", "To the end of the next speculative step.") && can_step) take_step(*snapshot, +1);
-  ImGui::SameLine();
+  next_control(14);
   static const std::vector<std::string> kNames = [] {
     std::vector<std::string> names;
     for (const Pace& pace : kPaces) names.emplace_back(pace.name);

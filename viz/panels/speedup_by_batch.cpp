@@ -48,21 +48,24 @@ void plot_curve(const SpeedupCurve& curve, std::size_t index) {
   ImPlot::PlotLine(curve.name.c_str(), curve.batch.data(), curve.speedup.data(), size_of(curve.batch), spec);
 }
 
-// Annotations of a plot, beside their points as ImPlot places them.
+// Annotations of a plot, beside their points as ImPlot places them; none covers another one.
 class Annotations {
  public:
-  void add(double x, double y, const PaletteColour& colour, ImVec2 offset, const std::string& text) {
-    const Box box = place(x, y, offset, text);
-    boxes_.push_back(box);
-    ImPlot::Annotation(x, y, to_vec4(colour), offset, true, "%s", text.c_str());
-  }
-  // Only where it covers no other one.
-  void add_if_free(double x, double y, const PaletteColour& colour, ImVec2 offset, const std::string& text) {
-    const Box box = place(x, y, offset, text);
-    const auto covers = [&](const Box& other) {
-      return box.min.x < other.max.x && other.min.x < box.max.x && box.min.y < other.max.y && other.min.y < box.max.y;
-    };
-    if (std::ranges::none_of(boxes_, covers)) add(x, y, colour, offset, text);
+  // Up to so much further up or down, where it covers no other one; false: there is no such place.
+  bool add(double x, double y, const PaletteColour& colour, ImVec2 offset, const std::string& text, float further) {
+    const float step = 0.3f * ImGui::GetFontSize();
+    for (float moved = 0; moved <= further; moved += step) {
+      const ImVec2 here{offset.x, offset.y + (offset.y < 0 ? -moved : moved)};
+      const Box box = place(x, y, here, text);
+      const auto covers = [&](const Box& other) {
+        return box.min.x < other.max.x && other.min.x < box.max.x && box.min.y < other.max.y && other.min.y < box.max.y;
+      };
+      if (std::ranges::any_of(boxes_, covers)) continue;
+      boxes_.push_back(box);
+      ImPlot::Annotation(x, y, to_vec4(colour), here, true, "%s", text.c_str());
+      return true;
+    }
+    return false;
   }
 
  private:
@@ -126,6 +129,14 @@ void show_values(const SpeedupByBatchSnapshot& snapshot) {
   ImGui::EndTooltip();
 }
 
+// As a phone's: legends stand below their plots there.
+bool is_narrow(ImVec2 size) {
+  return size.x < 34 * ImGui::GetFontSize();
+}
+ImPlotLocation legend_place(ImVec2 size) {
+  return is_narrow(size) ? ImPlotLocation_South : ImPlotLocation_East;
+}
+
 void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   const double batch_max = snapshot.curves.front().batch.back();
   const double top = std::ceil(2.0 * (highest(snapshot) + 0.1)) / 2.0;
@@ -134,9 +145,10 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   std::snprintf(id, sizeof id, "Speedup over plain decoding##%g %g", batch_max, top);
   if (!ImPlot::BeginPlot(id, size)) return;
   ImPlot::SetupAxes("requests at a time (B)", "speedup");
-  setup_log_axis(ImAxis_X1, {1, batch_max}, ImPlotCond_Once, LogTicks::powers_of_two);
+  const LogTicks ticks = is_narrow(size) ? LogTicks::powers_of_four : LogTicks::powers_of_two;
+  setup_log_axis(ImAxis_X1, {1, batch_max}, ImPlotCond_Once, ticks);
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, top, ImPlotCond_Once);
-  ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
+  ImPlot::SetupLegend(legend_place(size), ImPlotLegendFlags_Outside);
   const SpeedupCurve& best = snapshot.curves.front();
   ImPlotSpec band = fill_of(colour_of(0), 0.3f);
   band.Flags = ImPlotItemFlags_NoLegend;
@@ -155,8 +167,8 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     if (!off || static_cast<double>(*off) > batch_max) continue;
     // On the line of no gain, above and below it by turns: nothing covers the ticks.
     const float side = i % 2 == 0 ? -1.0f : 1.0f;
-    annotations.add(static_cast<double>(*off), 1.0, colour_of(i),
-                    {0.0f, side * (0.9f + 0.7f * std::floor(0.5f * static_cast<float>(i))) * em}, std::to_string(*off));
+    annotations.add(static_cast<double>(*off), 1.0, colour_of(i), {0.0f, side * 0.9f * em}, std::to_string(*off),
+                    size.y);
     if (i != 0) continue;
     const auto x = static_cast<double>(*off);
     ImPlotSpec spec = line_of(palette::kGrey, 1.0f);
@@ -169,11 +181,11 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     ImPlotSpec spec = line_of(colour, 1.5f);
     spec.Flags = ImPlotItemFlags_NoLegend;
     ImPlot::PlotInfLines("memory", &held, 1, spec);
-    annotations.add(held, top, colour, {-0.5f * em, 0.8f * em}, "memory holds " + number("%.0f", held));
+    annotations.add(held, top, colour, {-0.5f * em, 0.8f * em}, "memory holds " + number("%.0f", held), size.y);
   }
   for (std::size_t i = 0; i < best.draft.size(); ++i)
     if (i == 0 || best.draft[i] != best.draft[i - 1])
-      annotations.add_if_free(best.batch[i], best.speedup[i], colour_of(0), {0.4f * em, -0.9f * em}, best.draft[i]);
+      annotations.add(best.batch[i], best.speedup[i], colour_of(0), {0.4f * em, -0.9f * em}, best.draft[i], 2 * em);
   show_values(snapshot);
   ImPlot::EndPlot();
 }
@@ -197,7 +209,7 @@ void plot_roofline(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   ImPlot::SetupAxes("operations per byte, about B (K + 1)", "share of peak");
   setup_log_axis(ImAxis_X1, intensities);
   setup_log_axis(ImAxis_Y1, shares);
-  ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
+  ImPlot::SetupLegend(legend_place(size), ImPlotLegendFlags_Outside);
   const std::array roof_x{1.0, ridge, last};
   const std::array roof_y{1.0 / ridge, 1.0, 1.0};
   ImPlotSpec roof = line_of(palette::kGrey, 2.5f);
@@ -254,24 +266,27 @@ void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImV
 // Speedup by batch above; below it the roofline of the verification pass and what the batch does to each draft.
 void draw_speedup_plots(Controls& controls, const SpeedupByBatchSnapshot& snapshot) {
   const float em = ImGui::GetFontSize();
-  ImGui::TextUnformatted(printable_line(snapshot.head).c_str());
+  ImGui::TextWrapped("%s", printable_line(snapshot.head).c_str());
   const Prediction& prediction = snapshot.report.prediction;
   ImGui::TextWrapped("%s The memory holds %lld requests of this context.", prediction.load_advice.c_str(),
                      static_cast<long long>(prediction.batch_of_memory));
+  ImGui::PushTextWrapPos(0);
   for (const std::string& note : snapshot.report.notes) ImGui::TextDisabled("%s", printable_line(note).c_str());
+  ImGui::PopTextWrapPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.y;
-  const float upper = std::max(14 * em, 0.56f * (room.y - gap));
-  const float lower = std::max(11 * em, room.y - gap - upper);
+  const bool narrow = is_narrow(room);
+  const float upper = narrow ? 30 * em : std::max(14 * em, 0.56f * (room.y - gap));
+  const float lower = narrow ? 26 * em : std::max(11 * em, room.y - gap - upper);
   with_caption(
       "Below 1 speculation loses. The best draft is named where it changes; the band holds it in 80 %. A number marks "
       "the batch from which a draft gains nothing.",
       {-1, upper}, [&](ImVec2 size) { plot_speedups(snapshot, size); });
-  const float table = std::min(24 * em, 0.45f * room.x);
+  const float table = narrow ? room.x : std::min(24 * em, 0.45f * room.x);
   with_caption("Extra drafts are free while the GPU waits for memory; from the ridge on each costs time.",
-               {room.x - table - ImGui::GetStyle().ItemSpacing.x, lower},
+               {narrow ? room.x : room.x - table - ImGui::GetStyle().ItemSpacing.x, lower},
                [&](ImVec2 size) { plot_roofline(snapshot, size); });
-  ImGui::SameLine();
+  if (!narrow) ImGui::SameLine();
   draw_limits(controls, snapshot, {table, lower});
 }
 

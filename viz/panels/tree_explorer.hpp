@@ -23,7 +23,8 @@ class TreeExplorerPanel final : public SnapshotPanel<TreeExplorerSettings, TreeE
  public:
   PanelInfo info() const override {
     return {"tree_explorer", "Tree explorer",
-            "What does a draft tree look like, how is it verified, and is it better than a chain of the same cost?"};
+            "What does a draft tree look like, how is it verified, and is it better than a chain of the same cost?",
+            40};
   }
   const WalkPlayback& playback() const { return playback_; }
 

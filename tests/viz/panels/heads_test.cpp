@@ -80,7 +80,7 @@ TEST_CASE("a narrow window, a head that drafts nothing to show and no head at al
   HeadsSettings settings = files().settings(files().eagle3);
   settings.max_tokens = 1;  // the token behind the prompt: no step has a draft
   {
-    const HeadsDriver nothing(settings, 2.0f, 900, 600);
+    const HeadsDriver nothing(settings, 1.5f, 900, 600);
     CHECK(nothing.shown().shown_step() == nullptr);
     CHECK(nothing.shown().prompts.size() == 3);
   }

@@ -23,7 +23,8 @@ struct Size {
   int width_px, height_px;
   float scale;
 };
-constexpr std::array kSizes{Size{1280, 800, 1.0f}, Size{1600, 1000, 1.0f}, Size{2560, 1440, 1.5f}};
+// A phone, a small screen, a large one.
+constexpr std::array kSizes{Size{390, 844, 1.0f}, Size{1280, 800, 1.0f}, Size{2560, 1440, 1.5f}};
 constexpr int kSettlingFrames = 6;
 
 // The panel as a reader's, where no language model and no head has been fetched.
@@ -35,7 +36,7 @@ std::unique_ptr<Panel> as_on_any_machine(std::unique_ptr<Panel> panel, const Hea
 }
 
 // Checks the looks of a panel alone in the window, or of the whole dashboard.
-void check_looks(Dashboard& dashboard, const std::string& what, bool has_plots) {
+void check_looks(Dashboard& dashboard, const std::string& what, bool has_plots, float least_width_em = 0) {
   for (const Size& size : kSizes) {
     NullSurface surface(size.width_px, size.height_px);
     for (const bool dark : {true, false}) {
@@ -55,7 +56,10 @@ void check_looks(Dashboard& dashboard, const std::string& what, bool has_plots) 
       for (const std::string& fault : looks.faults) faults += "\n  " + fault;
       CHECK(faults == "");
       CHECK(looks.texts > 5);
-      CHECK((looks.plots > 0) == has_plots);
+      const bool is_narrow = static_cast<float>(size.width_px) < least_width_em * ImGui::GetFontSize();
+      CHECK((looks.text.find("needs a wider screen") != std::string::npos) == is_narrow);
+      // On a phone the first plot may stand below what is seen.
+      if (is_narrow || size.width_px > size.height_px) CHECK((looks.plots > 0) == (has_plots && !is_narrow));
     }
   }
 }
@@ -72,10 +76,11 @@ TEST_CASE("no panel and no lesson has an axis beyond its data, a flat plot, curv
     one.push_back(std::move(panel));
     Dashboard dashboard(std::move(one), options);
     const bool has_plots = options.only_panel != "exactness";
-    check_looks(dashboard, options.only_panel, has_plots);
+    const float least_width_em = shown.info().least_width_em;
+    check_looks(dashboard, options.only_panel, has_plots, least_width_em);
     for (const std::string& lesson : shown.lesson_names()) {
       REQUIRE(shown.begin_lesson(lesson));
-      check_looks(dashboard, options.only_panel + ", lesson " + lesson, has_plots);
+      check_looks(dashboard, options.only_panel + ", lesson " + lesson, has_plots, least_width_em);
     }
   }
 }
