@@ -418,7 +418,8 @@ bool SchemaConjunctions::excludes(const SchemaJson& emitted, const SchemaJson& s
   const SchemaJson none_declared = SchemaJson::object();
   const SchemaJson* const own = find(emitted, "properties");
   const SchemaJson& declared = own == nullptr ? none_declared : *own;
-  const bool is_closed = !emitted.contains("additionalProperties") && !emitted.contains("patternProperties") &&
+  const SchemaJson* const rest = find(emitted, "additionalProperties");
+  const bool is_closed = (rest == nullptr || *rest == false) && !emitted.contains("patternProperties") &&
                          !emitted.contains("propertyNames");
   const auto needs = [](const SchemaJson& of, const std::string& name) {
     const SchemaJson* const required = find(of, "required");

@@ -152,6 +152,8 @@ SchemaJson SchemaConjunctions::objects(const Parts& flat) {
                  "has \"minProperties\" above 1 beside names that it does not list, which may then stand twice; "
                  "expected \"required\" names");
     result["additionalProperties"] = of_rest;
+  } else if (!result.contains("properties") && !result.contains("patternProperties")) {
+    result["additionalProperties"] = false;  // the library takes {"type": "object"} alone for any object
   }
   if (least > 0) result["minProperties"] = least;
   if (!most.is_null()) result["maxProperties"] = most;

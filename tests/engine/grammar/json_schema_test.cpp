@@ -57,6 +57,11 @@ const std::vector<SchemaCase> kSchemaCases = {
     {R"({"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"dependentRequired":{"a":["b"]}})",
      {"{}", R"({"b":null})", R"({"a":null,"b":null})"},
      {R"({"a":null})"}},
+    // As llguidance has them: XGrammar alone takes {"type":"object"} for any object.
+    {R"({"type":"object","properties":{},"additionalProperties":false})", {"{}"}, {R"({"a":1})", "[]"}},
+    {R"({"type":"array","items":{"type":"object","maxProperties":3,"additionalProperties":false}})",
+     {"[]", "[{},{}]"},
+     {R"([{"a":1}])"}},
     {R"({"type":"object","required":["a"],"additionalProperties":{"type":"integer"}})",
      {R"({"a":1})"},
      {"{}", R"({"a":"x"})"}},
