@@ -194,7 +194,7 @@ double kv_bytes_of(const Json& q) {
 // The name from "layers." on, which stands behind other words in every family, without ".weight".
 std::string from_layers(std::string name) {
   for (const char* const end : {".weight", ".weight_packed"})
-    if (name.ends_with(end)) name.resize(name.size() - std::string_view(end).size());
+    if (name.ends_with(end)) name.erase(name.size() - std::string_view(end).size());
   const std::size_t at = name.find("layers.");
   return at == std::string::npos || name.starts_with("re:") ? name : name.substr(at);
 }
