@@ -180,10 +180,15 @@ void DraftHead::run_medusa(std::size_t index, std::span<const float> states, std
       if (!block.bias.empty()) kernels_.add(row, block.bias.data(), width);
       // silu(x) is swiglu with a factor of 1.
       kernels_.swiglu(row, ones_.data(), width, row);
-      kernels_.add(residual_.data() + i, row, width);
+      if (head.is_plain)
+        std::copy_n(row, width, residual_.data() + i);
+      else
+        kernels_.add(residual_.data() + i, row, width);
     }
   }
   multiply(head.head ? *head.head : *body_.head, residual_, logits);
+  for (std::size_t i = 0; i < logits.size() && !head.head_bias.empty(); ++i)
+    logits[i] += head.head_bias[i % head.head_bias.size()];
 }
 
 float DraftHead::confidence(std::span<const float> state, Token before) const {

@@ -317,6 +317,12 @@ HeadConfig read_medusa(const JsonFields& config, const TensorCollector& tensors)
   d.format = "Medusa";
   medusa.is_vllm = !tensors.contains("0.0.linear.weight");
   medusa.prefix = tensors.contains("medusa_heads.blocks.0.layers.0.weight") ? "medusa_heads." : "";
+  for (const char* const prefix : {"", "heads.", "medusa_heads."}) {
+    if (!tensors.contains(std::string(prefix) + "0.0.weight")) continue;
+    medusa.is_vllm = false;
+    medusa.is_plain = true;
+    medusa.prefix = prefix;
+  }
   refuse_unknown_keys(config, {" num_heads medusa_num_heads medusa_num_layers truncated_vocab_size original_lm_head "
                                "medusa_fc_bias logit_scale "});
   require_unit_scale(config);
@@ -328,9 +334,13 @@ HeadConfig read_medusa(const JsonFields& config, const TensorCollector& tensors)
   } else {
     medusa.heads = size_of(config, "medusa_num_heads");
     medusa.blocks = size_or(config, "medusa_num_layers", 1);
-    medusa.has_bias = tensors.contains("0.0.linear.bias");
+    if (medusa.is_plain && medusa.blocks != 1)
+      refuse_value(config, "medusa_num_layers", std::to_string(medusa.blocks), "1 of heads of two linear layers");
+    medusa.has_bias = tensors.contains(medusa.is_plain ? medusa.prefix + "0.0.bias" : "0.0.linear.bias");
   }
-  const std::string first = medusa.is_vllm ? medusa.prefix + "blocks.0.layers.0.weight" : "0.0.linear.weight";
+  const std::string first = medusa.is_plain  ? medusa.prefix + "0.0.weight"
+                            : medusa.is_vllm ? medusa.prefix + "blocks.0.layers.0.weight"
+                                             : "0.0.linear.weight";
   const std::vector<std::int64_t>& block = tensors.shape_of(first);
   d.shape.architecture = "medusa";
   d.shape.width = size_or(config, "hidden_size", block.back());

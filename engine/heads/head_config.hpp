@@ -43,6 +43,7 @@ struct HeadNames {
 struct MedusaNames {
   std::string prefix;      // in front of all
   bool is_vllm = true;     // blocks.I.layers.J, lm_heads.I; else I.J.linear, I.N with N blocks
+  bool is_plain = false;   // I.0, I.2: linear, SiLU, linear, without the residual around the block
   std::int64_t heads = 0;  // how many
   std::int64_t blocks = 0;
   bool has_bias = false;

@@ -92,8 +92,9 @@ void take_medusa(TensorCollector& tensors, HeadConfig& config, HeadTensors& out)
   const std::int64_t width = d.target_width;
   const auto matrix = [&](std::int64_t i) {
     const std::string index = std::to_string(names.shares_head ? 0 : i);
-    return names.is_vllm ? names.prefix + "lm_heads." + index + ".weight"
-                         : index + "." + std::to_string(names.blocks) + ".weight";
+    return names.is_plain  ? names.prefix + index + ".2.weight"
+           : names.is_vllm ? names.prefix + "lm_heads." + index + ".weight"
+                           : index + "." + std::to_string(names.blocks) + ".weight";
   };
   const std::int64_t rows = rows_of_logits(tensors, config, matrix(0));
   if (d.target_vocab_size == 0) d.target_vocab_size = config.description.target_vocab_size = rows;
@@ -106,7 +107,8 @@ void take_medusa(TensorCollector& tensors, HeadConfig& config, HeadTensors& out)
   for (std::int64_t i = 0; i < names.heads; ++i) {
     MedusaTensors& head = out.medusa.emplace_back();
     for (std::int64_t j = 0; j < names.blocks; ++j) {
-      const std::string block = names.is_vllm
+      const std::string block = names.is_plain ? names.prefix + std::to_string(i) + ".0"
+                                : names.is_vllm
                                     ? names.prefix + "blocks." + std::to_string(i) + ".layers." + std::to_string(j)
                                     : std::to_string(i) + "." + std::to_string(j) + ".linear";
       MedusaTensors::Block& of = head.blocks.emplace_back();
@@ -114,6 +116,10 @@ void take_medusa(TensorCollector& tensors, HeadConfig& config, HeadTensors& out)
       if (names.has_bias) of.bias = tensors.take(block + ".bias", width);
     }
     if (has_matrices && !names.shares_head) head.head = tensors.take(matrix(i), rows, width);
+    head.is_plain = names.is_plain;
+    if (const std::string bias = names.prefix + std::to_string(i) + ".2.bias";
+        names.is_plain && tensors.contains(names.prefix + "0.2.bias"))
+      head.head_bias = tensors.take(bias, rows);
   }
 }
 
@@ -293,6 +299,7 @@ std::vector<const WeightTensor*> tensors_of(const HeadTensors& head) {
       add(block.bias);
     }
     add(of.head);
+    add(of.head_bias);
   }
   return all;
 }

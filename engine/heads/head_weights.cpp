@@ -98,6 +98,8 @@ HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
     for (const MedusaTensors::Block& block : of.blocks)
       head.blocks.push_back({matrix(block.weight), finite_values(block.bias)});
     head.head = matrix(of.head);
+    head.head_bias = finite_values(of.head_bias);
+    head.is_plain = of.is_plain;
   }
   out.markov_out = matrix(tensors.markov_out);
   out.confidence = finite_values(tensors.confidence);

@@ -79,7 +79,9 @@ struct MedusaTensors {
     WeightTensor weight, bias;  // [width, width], [width] or nothing
   };
   std::vector<Block> blocks;
-  WeightTensor head;  // [rows of logits, width]; nothing: the target's
+  WeightTensor head;            // [rows of logits, width]; nothing: the target's
+  WeightTensor head_bias = {};  // [rows of logits] or nothing
+  bool is_plain = false;        // no residual around the block
 };
 
 // A head's tensors, whatever files they came from. What is not there is empty.
@@ -123,6 +125,8 @@ struct HeadWeights {
     };
     std::vector<Block> blocks;
     std::shared_ptr<const PackedMatrix> head;  // null: the target's
+    std::vector<float> head_bias;              // empty: none
+    bool is_plain = false;
   };
   std::vector<Medusa> medusa;
   std::shared_ptr<const PackedMatrix> markov_in, markov_out;

@@ -282,4 +282,36 @@ TEST_CASE("heads that other people's packages made compute what the packages' ow
   CHECK(largest > 0);  // rows of our own making would differ in nothing
 }
 
+// SiLU(W1 x + b1) through W2, + b2, in double.
+TEST_CASE("Medusa heads of two linear layers compute what these say, without a residual") {
+  const HeadFiles files = medusa_of_linears();
+  const TemporaryFolder folder;
+  files.write(folder);
+  DraftHead head = Target(TinyLlama()).head(open_head_files(folder.path()));
+  TestRandom random(7);
+  std::vector<float> states(2 * 32), logits;
+  for (float& x : states) x = random.normal();
+  for (std::size_t of = 0; of < 2; ++of) {
+    const std::string prefix = std::to_string(of) + ".";
+    const std::vector<float> w1 = files.values(prefix + "0.weight"), b1 = files.values(prefix + "0.bias");
+    const std::vector<float> w2 = files.values(prefix + "2.weight"), b2 = files.values(prefix + "2.bias");
+    head.run_medusa(of, states, logits);
+    REQUIRE(logits.size() == 2 * 40);
+    for (std::size_t row = 0; row < 2; ++row) {
+      std::vector<double> inner(32);
+      for (std::size_t j = 0; j < 32; ++j) {
+        double sum = static_cast<double>(b1[j]);
+        for (std::size_t k = 0; k < 32; ++k)
+          sum += static_cast<double>(w1[32 * j + k]) * static_cast<double>(states[32 * row + k]);
+        inner[j] = sum / (1.0 + std::exp(-sum));
+      }
+      for (std::size_t v = 0; v < 40; ++v) {
+        double sum = static_cast<double>(b2[v]);
+        for (std::size_t j = 0; j < 32; ++j) sum += static_cast<double>(w2[32 * v + j]) * inner[j];
+        CHECK(static_cast<double>(logits[40 * row + v]) == Approx(sum).epsilon(1e-4).margin(1e-4));
+      }
+    }
+  }
+}
+
 }  // namespace

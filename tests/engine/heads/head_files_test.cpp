@@ -89,6 +89,7 @@ TEST_CASE("what the files of a head say becomes its description") {
                                   {"DeepSpec dspark", HeadFamily::dflash, "DeepSpec", {2, 6, 10}, 40, 12, 7},
                                   {"Medusa of vLLM", HeadFamily::medusa, "Medusa", {}, 10, 0, 3},
                                   {"Medusa", HeadFamily::medusa, "Medusa", {}, 40, 0, 2},
+                                  {"Medusa of linear layers", HeadFamily::medusa, "Medusa", {}, 40, 0, 2},
                                   {"MTP of DeepSeek", HeadFamily::mtp, "MTP", {}, 40, 12, 0},
                                   {"MTP of Qwen", HeadFamily::mtp, "MTP", {}, 40, 12, 0}};
   const std::vector<HeadFiles> folders = head_folders();

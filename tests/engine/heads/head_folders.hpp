@@ -302,6 +302,16 @@ inline HeadFiles medusa() {
   return head;
 }
 
+// torch.nn.Sequential(Linear, SiLU, Linear) of each head.
+inline HeadFiles medusa_of_linears() {
+  HeadFiles head{"Medusa of linear layers", {{"medusa_num_heads", 2}}, {}, {}};
+  for (const char* const i : {"0.", "1."}) {
+    head.weights(std::string(i) + "0.weight", {32, 32}).weights(std::string(i) + "0.bias", {32});
+    head.weights(std::string(i) + "2.weight", {40, 32}).weights(std::string(i) + "2.bias", {40});
+  }
+  return head;
+}
+
 inline HeadFiles mtp_of_deepseek() {
   const std::string layer = "model.layers.12";
   HeadFiles head{
@@ -323,7 +333,8 @@ inline std::vector<HeadFiles> head_folders() {
   return {
       speculators_eagle3(), eagle3_of_specforge(), eagle1(),          eagle_of_speculators_01(), speculators_dflash(),
       speculators_dspark(), speculators_mtp(),     dflash_of_z_lab(), dspark_of_specforge(),     eagle3_of_deepspec(),
-      dspark_of_deepspec(), medusa_of_vllm(),      medusa(),          mtp_of_deepseek(),         mtp_of_qwen()};
+      dspark_of_deepspec(), medusa_of_vllm(),      medusa(),          medusa_of_linears(),       mtp_of_deepseek(),
+      mtp_of_qwen()};
 }
 
 // Metadata of a head in a GGUF file.
