@@ -39,7 +39,7 @@ struct Jobs {
   PairedRun run(const DecodeRoom& room, PairOrder order, const OnVerified& on_verified = nullptr) {
     ModelDrafter drafts = drafter();
     const SpeculationPolicy policy(whole_drafts(jobs.front().decoding, "tree"));
-    return run_pair(target, drafts, jobs, room, policy, order, on_verified);
+    return run_pair(target, &drafts, jobs, room, policy, order, on_verified);
   }
 };
 
