@@ -115,6 +115,7 @@ def test_top_p_has_the_readings_of_engines_at_its_boundary(rule):
     halves, quarters = np.array([[2, 1, 1]]), np.array([[1, 1, 1, 1]])
     assert kept_of(halves, top_p=0.625, top_p_rule=rule) == [[{0, 1}, {0, 1}, {0}, {0, 2}][rule]]
     assert kept_of(quarters, top_p=0.5, top_p_rule=rule) == [[{0, 1}, {0, 1, 2}, {0, 1}, {2, 3}][rule]]
+    assert kept_of(quarters, top_p=0.5, top_p_rule=rule, ties="keep_all") == [{0, 1, 2, 3}]  # of Omniinfer's sampler, with rule 3
     for row, p in (([2, 1, 1], Fraction(5, 8)), ([1, 1, 1, 1], Fraction(1, 2))):
         assert kept_of(np.array([row]), top_p=float(p), top_p_rule=rule) == [kept(row, p, exact=True)]
 

@@ -112,6 +112,7 @@ void keep_top_p(const FilterParameters& p, Ranked& tokens) {
     before += t.mass;
     ++count;
   }
+  while (p.ties == Ties::keep_all && count < tokens.size() && tokens[count].value == tokens[count - 1].value) ++count;
   tokens.resize(count);
 }
 

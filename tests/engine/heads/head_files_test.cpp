@@ -162,6 +162,16 @@ TEST_CASE(
              Contains("tensor 'd2t': has weights; expected integers"));
 }
 
+TEST_CASE("an EAGLE head of two layers has a norm in front of the second, and may have an lm_head of its own") {
+  HeadFiles two = eagle1();
+  two.config["num_hidden_layers"] = 2;
+  const HeadTensors head = open_folder(two.layer("layers.1", 32, true).weights("lm_head.weight", {40, 32}));
+  REQUIRE(head.layers.size() == 2);
+  CHECK_FALSE(head.layers[0].attention_norm.is_there());
+  CHECK(ModelWeights::values_of(head.layers[1].attention_norm) == two.values("layers.1.input_layernorm.weight"));
+  CHECK(ModelWeights::values_of(head.head) == two.values("lm_head.weight"));
+}
+
 TEST_CASE("a head in two spellings at once is refused") {
   HeadFiles both = eagle3_of_specforge();
   both.weights("layers.0.self_attn.q_proj.weight", {32, 64});

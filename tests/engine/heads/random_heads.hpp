@@ -125,6 +125,7 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
     heads.emplace_back(name, RandomHead(family, target, options));
   };
   add("eagle1", HeadFamily::eagle1, {.reduced_vocabulary = false});
+  add("eagle1 of two layers with an lm_head of its own", HeadFamily::eagle1, {.layers = 2});
   add("eagle3", HeadFamily::eagle3);
   add("eagle3 with its switches", HeadFamily::eagle3,
       {.kind = TensorKind::f16, .own_embedding = true, .norm_before_residual = true, .norm_output = true, .layers = 2});
