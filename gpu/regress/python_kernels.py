@@ -182,10 +182,11 @@ def kernels_of(what, call):
     else:
         module = importlib.import_module(module_name)
     if function_name:
+        function = operator.attrgetter(function_name)(module)
         call = call or function_name
         if call not in TAKES:
-            raise ValueError(f"{function_name} is the name of no call; expected --call with one of {', '.join(TAKES)}")
-        return {call: Kernel(call, function_name, operator.attrgetter(function_name)(module))}
+            raise ValueError(f"{function_name} is no call's name; expected --call with one of {', '.join(TAKES)}")
+        return {call: Kernel(call, function_name, function)}
     found = {name: Kernel(name, name, getattr(module, name)) for name in TAKES if callable(getattr(module, name, None))}
     if not found:
         raise ValueError(f"{module_name} has no function of the name of a call; expected some of {', '.join(TAKES)}, or MODULE:FUNCTION")

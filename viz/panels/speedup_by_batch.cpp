@@ -183,9 +183,11 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     ImPlot::PlotInfLines("memory", &held, 1, spec);
     annotations.add(held, top, colour, {-0.5f * em, 0.8f * em}, "memory holds " + number("%.0f", held), size.y);
   }
+  std::string named;  // last
   for (std::size_t i = 0; i < best.draft.size(); ++i)
-    if (i == 0 || best.draft[i] != best.draft[i - 1])
-      annotations.add(best.batch[i], best.speedup[i], colour_of(0), {0.4f * em, -0.9f * em}, best.draft[i], 2 * em);
+    if (best.draft[i] != named &&
+        annotations.add(best.batch[i], best.speedup[i], colour_of(0), {0.4f * em, -0.9f * em}, best.draft[i], 2 * em))
+      named = best.draft[i];
   show_values(snapshot);
   ImPlot::EndPlot();
 }
