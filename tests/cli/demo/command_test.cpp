@@ -147,7 +147,7 @@ TEST_CASE("the same seed gives the same bytes on any number of threads and with 
     demo.options.draft = draft;
     demo.options.sampler = sampler;
     demo.options.samples = 1000;
-    demo.options.top_p = 0.95;
+    demo.options.top_p.value = 0.95;
     const ordered_json one_thread = results_only(demo.options);
     demo.options.threads = 2;
     CHECK(results_only(demo.options) == one_thread);
