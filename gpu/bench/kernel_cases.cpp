@@ -110,6 +110,25 @@ std::shared_ptr<VerifyCall> verify_call(const KernelSizes& sizes, std::int32_t k
   return call;
 }
 
+// Gives the call what the drafter kept of its rows.
+void give_proposal_sums(VerifyCall& call) {
+  draftproof_verify_arguments& v = call.arguments;
+  draftproof_mass_pass_arguments a{};
+  a.rows = v.draft_tokens_total;
+  a.vocab_size = v.vocab_size;
+  a.logits = v.proposal;
+  const std::int64_t tiles = (a.vocab_size + 4095) / 4096;
+  a.tile_sum = call.tensors.output<std::uint64_t>(a.rows * tiles);
+  a.tile_exponent = call.tensors.output<std::int32_t>(a.rows * tiles);
+  a.row_exponent = call.tensors.output<std::int32_t>(a.rows);
+  a.row_total = call.tensors.output<std::uint64_t>(a.rows);
+  a.status = call.tensors.output<std::int32_t>(a.rows);
+  a.workspace_bytes = device::mass_pass_workspace_bytes(a);
+  a.workspace = call.tensors.output<std::byte>(a.workspace_bytes);
+  device::mass_pass(a, on_gpu(nullptr));
+  v.proposal_sums = {a.row_exponent, a.row_total, a.status};
+}
+
 KernelCase chain_probabilities(const KernelSizes& sizes) {
   KernelCase out{"verify_chain_probabilities", sizes_text(sizes) + " f32", 0.025, std::nullopt, {}};
   out.prepare = [sizes] {
@@ -121,25 +140,29 @@ KernelCase chain_probabilities(const KernelSizes& sizes) {
   return out;
 }
 
-// All rows of the target and of the proposal.
-KernelWork work_on_logits(const KernelSizes& sizes, const std::filesystem::path& write_inputs,
-                          std::int64_t (*workspace_bytes)(const draftproof_verify_arguments&),
-                          void (*verifier)(const draftproof_verify_arguments&, const draftproof_settings&)) {
-  const auto call = verify_call(sizes, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, write_inputs);
-  const std::int64_t rows = sizes.requests * (2 * sizes.draft_len + 1);
-  return work_of(call, static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2, workspace_bytes, verifier);
-}
+using VerifierBytes = std::int64_t (*)(const draftproof_verify_arguments&);
+using Verifier = void (*)(const draftproof_verify_arguments&, const draftproof_settings&);
 
-KernelCase chain_logits(const KernelSizes& sizes, const std::filesystem::path& write_inputs) {
-  return {"verify_chain_logits", sizes_text(sizes) + " bf16, target and draft", 0.055, std::nullopt,
-          [sizes, write_inputs] {
-            return work_on_logits(sizes, write_inputs, device::verify_chain_workspace_bytes, device::verify_chain);
+// All rows of the target and, where their sums are not given, of the proposal.
+KernelCase on_logits(const char* name, const KernelSizes& sizes, bool gives_sums, std::optional<double> goal_ms,
+                     VerifierBytes workspace_bytes, Verifier verifier, const std::filesystem::path& write_inputs) {
+  const char* const what = gives_sums ? " bf16, the drafter's sums given" : " bf16, target and draft";
+  return {name, sizes_text(sizes) + what, goal_ms, std::nullopt, [=] {
+            const auto call = verify_call(sizes, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, write_inputs);
+            if (gives_sums) give_proposal_sums(*call);
+            const std::int64_t rows = sizes.requests * ((gives_sums ? 1 : 2) * sizes.draft_len + 1);
+            return work_of(call, static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2, workspace_bytes, verifier);
           }};
 }
 
-KernelCase block_logits(const KernelSizes& sizes) {
-  return {"verify_block_logits", sizes_text(sizes) + " bf16, target and draft", std::nullopt, std::nullopt,
-          [sizes] { return work_on_logits(sizes, {}, device::verify_block_workspace_bytes, device::verify_block); }};
+KernelCase chain_logits(const KernelSizes& sizes, bool gives_sums, const std::filesystem::path& write_inputs) {
+  return on_logits("verify_chain_logits", sizes, gives_sums, gives_sums ? 0.045 : 0.065,
+                   device::verify_chain_workspace_bytes, device::verify_chain, write_inputs);
+}
+
+KernelCase block_logits(const KernelSizes& sizes, bool gives_sums) {
+  return on_logits("verify_block_logits", sizes, gives_sums, 0.1, device::verify_block_workspace_bytes,
+                   device::verify_block, {});
 }
 
 KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
@@ -193,26 +216,27 @@ KernelCase guidance(const KernelSizes& sizes, std::int32_t dtype) {
           }};
 }
 
-KernelCase logprobs(const KernelSizes& sizes) {
+KernelCase logprobs(std::int64_t rows, std::int64_t vocab_size, float spread) {
   constexpr std::int32_t kReported = 20;
-  const std::int64_t rows = sizes.requests * (sizes.draft_len + 1);
-  return {"logprobs", std::to_string(rows) + " rows V=" + std::to_string(sizes.vocab_size) + " bf16, 20 reported",
-          std::nullopt, std::nullopt, [sizes, rows] {
+  return {"logprobs",
+          std::to_string(rows) + " rows V=" + std::to_string(vocab_size) + " bf16, 20 reported" +
+              (spread != kLogitSpread ? ", peaked" : ""),
+          std::nullopt, std::nullopt, [rows, vocab_size, spread] {
             const auto call = std::make_shared<Call<draftproof_logprobs_arguments>>();
             draftproof_logprobs_arguments& a = call->arguments;
             a.rows = rows;
             a.requests = rows;
-            a.vocab_size = sizes.vocab_size;
-            a.logits = call->tensors.rows(bench_rows(5, first_positions(rows), sizes.vocab_size, kLogitSpread,
-                                                     DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
+            a.vocab_size = vocab_size;
+            a.logits = call->tensors.rows(
+                bench_rows(5, first_positions(rows), vocab_size, spread, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
             a.n = kReported;
             a.sampled = call->tensors.input(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 7));
             a.tokens = call->tensors.output<std::int32_t>(rows * (kReported + 1));
             a.logprobs = call->tensors.output<float>(rows * (kReported + 1));
             a.ranks = call->tensors.output<std::int64_t>(rows * (kReported + 1));
             a.status = call->tensors.output<std::int32_t>(rows);
-            return work_of(call, static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2,
-                           device::logprobs_workspace_bytes, device::logprobs);
+            return work_of(call, static_cast<std::uint64_t>(rows * vocab_size) * 2, device::logprobs_workspace_bytes,
+                           device::logprobs);
           }};
 }
 
@@ -377,8 +401,8 @@ KernelCase sample_rows(const std::string& name, const Sampling& how, std::option
 // The sizes at which samplers are published (FlashInfer, vLLM, Qrita): B = 1, 64, 256. Rows of a trained model put most
 // of their mass on a few tokens, as normal logits of twice the spread do.
 void add_published(std::vector<KernelCase>& cases, std::int64_t vocab_size) {
-  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{64}, std::int64_t{256}}) {
-    for (const float spread : {kLogitSpread, 2.0f * kLogitSpread}) {
+  for (const float spread : {kLogitSpread, 2.0f * kLogitSpread}) {
+    for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{64}, std::int64_t{256}}) {
       const Sampling plain{rows, vocab_size, spread};
       const auto with = [&](auto change) {
         Sampling how = plain;
@@ -394,6 +418,7 @@ void add_published(std::vector<KernelCase>& cases, std::int64_t vocab_size) {
                                     s.top_p = 0.9f;
                                   })));
       cases.push_back(sample_rows("sample", with([](Sampling& s) { s.min_p = 0.1f; })));
+      cases.push_back(logprobs(rows, vocab_size, spread));
     }
   }
 }
@@ -409,14 +434,16 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& sizes, const std::filesy
   std::vector<KernelCase> cases = {mass_pass(sizes, DRAFTPROOF_F32),
                                    mass_pass(sizes, DRAFTPROOF_BF16),
                                    chain_probabilities(sizes),
-                                   chain_logits(sizes, write_inputs),
-                                   block_logits(sizes),
+                                   chain_logits(sizes, false, write_inputs),
+                                   chain_logits(sizes, true, {}),
+                                   block_logits(sizes, false),
+                                   block_logits(sizes, true),
                                    verify_tree(sizes, DRAFTPROOF_TARGET_ONLY),
                                    verify_tree(sizes, DRAFTPROOF_RRSW),
                                    sample_rows("sample_inverse", sampled),
                                    sample_rows("sample_race", race),
                                    sample_rows("sample_top_p", nucleus, 0.6),
-                                   logprobs(sizes),
+                                   logprobs(sizes.requests * (sizes.draft_len + 1), sizes.vocab_size, kLogitSpread),
                                    guidance(sizes, DRAFTPROOF_F32),
                                    guidance(sizes, DRAFTPROOF_BF16),
                                    tree_mask(sizes),

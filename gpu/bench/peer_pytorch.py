@@ -1,4 +1,5 @@
-"""The work of the kernels as engines write it in PyTorch, eager and as torch.compile fuses it with Triton.
+"""The work of the kernels as others do it: in PyTorch, eager and as torch.compile fuses it with Triton; samplers also by
+FlashInfer and by vLLM's Triton kernel for top-k and top-p (Qrita), where python3 has them.
 
     python3 gpu/bench/peer_pytorch.py FOLDER
 
@@ -6,6 +7,8 @@ verify_chain_logits: softmax of bf16 target and draft logits in f32, ratio test,
 race, on the tensors that `draftproof bench --device cuda --write-inputs FOLDER` wrote (B = 64, K = 5, V = 128256).
 sample_race, sample_top_p: softmax, and a draw by the exponential race; before it a sort and a cumulative sum for top-p
 0.9, on normal bf16 logits of standard deviation 3 (B = 1024, V = 200000). Random numbers are made in the measured time.
+
+sample: the sizes of `bench` (B = 1, 64, 256, V = 128256; deviation 3, and 6 for peaked rows), a draw behind each filter.
 
 Prints one JSON object with milliseconds: median and best of 100 (of 20 where one takes above 5), L2 flushed before each.
 """
@@ -57,6 +60,62 @@ def sample_top_p(logits):
     return draw(torch.softmax(torch.empty_like(kept).scatter_(-1, tokens, kept), dim=-1))
 
 
+def filtered(logits, top_k=0, top_p=1.0, min_p=0.0):
+    """Logits with -infinity for what the filters drop, as engines that sort have it."""
+    logits = logits.float()
+    if min_p > 0:
+        p = torch.softmax(logits, dim=-1)
+        logits = logits.masked_fill(p < min_p * p.amax(dim=-1, keepdim=True), -float("inf"))
+    if top_k > 0:
+        logits = logits.masked_fill(logits < logits.topk(top_k, dim=-1).values[..., -1:], -float("inf"))
+    if top_p < 1:
+        ordered, tokens = logits.sort(dim=-1)
+        dropped = torch.softmax(ordered, dim=-1).cumsum(dim=-1) <= 1 - top_p
+        dropped[..., -1] = False
+        logits = torch.empty_like(logits).scatter_(-1, tokens, ordered.masked_fill(dropped, -float("inf")))
+    return logits
+
+
+def sample(logits, **filters):
+    return draw(torch.softmax(filtered(logits, **filters), dim=-1))
+
+
+def flashinfer_sampler(logits, top_k=0, top_p=1.0, min_p=0.0):
+    from flashinfer import sampling
+    logits = logits.float()
+    if top_k and top_p < 1:
+        return sampling.top_k_top_p_sampling_from_logits(logits, top_k, top_p, filter_apply_order="joint")
+    p = torch.softmax(logits, dim=-1)
+    if top_k:
+        return sampling.top_k_sampling_from_probs(p, top_k)
+    if top_p < 1:
+        return sampling.top_p_sampling_from_probs(p, top_p)
+    return sampling.min_p_sampling_from_probs(p, min_p) if min_p else sampling.sampling_from_probs(p)
+
+
+def triton_sampler(logits, top_k=0, top_p=1.0, min_p=0.0):
+    from vllm.v1.sample.ops.topk_topp_triton import apply_top_k_top_p_triton
+    if min_p or not (top_k or top_p < 1):
+        raise NotImplementedError("it filters by top_k and top_p alone")
+    rows, device = logits.shape[0], logits.device
+    k = torch.full((rows,), top_k, dtype=torch.int32, device=device) if top_k else None
+    p = torch.full((rows,), top_p, dtype=torch.float32, device=device) if top_p < 1 else None
+    return draw(torch.softmax(apply_top_k_top_p_triton(logits.float(), k, p), dim=-1))
+
+
+def published(rows, spread):
+    """Every filter by everybody who is here; whoever cannot says why."""
+    logits = (spread * torch.randn(rows, V, device="cuda")).bfloat16()
+    for filters in ({}, {"top_k": 50}, {"top_p": TOP_P}, {"top_k": 50, "top_p": TOP_P}, {"min_p": 0.1}):
+        result = {"name": "sample", "rows": rows, "spread": spread, **filters}
+        for name, sampler in (("eager", sample), ("flashinfer", flashinfer_sampler), ("triton", triton_sampler)):
+            try:
+                result[name] = time_ms(lambda x: sampler(x, **filters), (logits,))
+            except Exception as problem:  # another version's interface, or a kernel that does not compile here
+                result[name] = f"{type(problem).__name__}: {problem}"[:200]
+        yield result
+
+
 def time_ms(function, arguments):
     flush = torch.empty(512 << 20, dtype=torch.uint8, device="cuda")
     times = []
@@ -88,6 +147,9 @@ def main():
     results = [timed("verify_chain_logits", verify, (target, draft, drafts))]
     logits = (3 * torch.randn(SAMPLE_B, SAMPLE_V, device="cuda")).bfloat16()
     results += [timed("sample_race", sample_race, (logits,)), timed("sample_top_p", sample_top_p, (logits,))]
+    for spread in (3, 6):
+        for rows in (1, 64, 256):
+            results += published(rows, spread)
     print(json.dumps({"available": True, "torch": torch.__version__, "results": results}))
 
 
