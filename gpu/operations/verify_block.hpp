@@ -10,8 +10,11 @@ BlockScratch block_scratch(OperationMemory& memory, const draftproof_verify_argu
   const std::int64_t rows = target_rows_of(a);
   BlockScratch scratch;
   scratch.weights = memory.scratch<double>("weights", rows);
-  scratch.status = memory.scratch<std::int32_t>("request_status", a.requests);
+  scratch.is_summed = memory.scratch<std::int32_t>("is_summed", rows);
+  scratch.rows_summed = memory.scratch<std::int32_t>("rows_summed", a.requests);
+  scratch.decisions = memory.scratch<BlockDecision>("decisions", a.requests);
   scratch.blocks_done = memory.scratch<std::uint32_t>("blocks_done", a.requests);
+  scratch.drawers_done = memory.scratch<std::uint32_t>("drawers_done", a.requests);
   scratch.tile_sum = memory.scratch<std::uint64_t>("residual_tile_sum", rows * tiles_of(a.vocab_size));
   scratch.row_total = memory.scratch<std::uint64_t>("residual_total", rows);
   return scratch;
@@ -37,9 +40,12 @@ void verify_block(const draftproof_verify_arguments& a, const draftproof_setting
     const std::uint32_t threads = block_threads(settings, 128);
     launch(describe(settings, "weigh_drafts", blocks_of_warps(a.requests, threads), threads),
            weigh_drafts<kTarget, kProposal>, rows, a.requests, scratch, out);
-    launch(describe(settings, "sum_residuals", a.requests * (a.draft_len_max + 1) * tiles_of(a.vocab_size),
-                    block_threads(settings, 256)),
-           sum_residuals<kTarget, kProposal>, rows, scratch, out);
+    const std::int64_t tiles = a.requests * tiles_of(a.vocab_size);
+    if (a.draft_len_max > 0)
+      launch(describe(settings, "sum_residuals", a.draft_len_max * tiles, block_threads(settings, 256)),
+             sum_residuals<kTarget, kProposal>, rows, scratch, out);
+    launch(describe(settings, "draw_last_tokens", tiles, block_threads(settings, 256)),
+           draw_last_tokens<kTarget, kProposal>, rows, scratch, out);
   });
   memory.check_outputs();
 }
