@@ -175,7 +175,29 @@ struct VerifyCall {
   bool is_tree;
   std::int32_t least_proposal_kind = DRAFTPROOF_ONE_HOT;
   bool reads_proposal = true;
+  bool takes_sums = true;
 };
+
+// The sums that a drafter has kept are of whole rows, which no filter cuts.
+void check_proposal_sums(const Checks& checks, const draftproof_verify_arguments& a, const VerifyCall& call) {
+  const draftproof_row_sums& sums = a.proposal_sums;
+  if (sums.row_exponent == nullptr) {
+    checks.absent("proposal_sums.row_total", sums.row_total, "row_exponent is not given");
+    checks.absent("proposal_sums.status", sums.status, "row_exponent is not given");
+    return;
+  }
+  if (!call.takes_sums) checks.absent("proposal_sums.row_exponent", sums.row_exponent, "they are of chains alone");
+  if (a.proposal_kind != DRAFTPROOF_LOGITS)
+    checks.absent("proposal_sums.row_exponent", sums.row_exponent, "the proposal rows are no logits");
+  checks.given({{"proposal_sums.row_total", sums.row_total}, {"proposal_sums.status", sums.status}});
+  constexpr const char* kWhy = "the sums of proposal_sums are of rows without filters";
+  const draftproof_parameters& d = a.draft_parameters;
+  checks.absent("draft_parameters.top_k", d.top_k, kWhy);
+  checks.absent("draft_parameters.top_p", d.top_p, kWhy);
+  checks.absent("draft_parameters.min_p", d.min_p, kWhy);
+  checks.absent("draft_parameters.filter_order", d.filter_order, kWhy);
+  checks.absent("draft_parameters.ties", d.ties, kWhy);
+}
 
 void check_verify(const Checks& checks, const draftproof_verify_arguments& a, const VerifyCall& call) {
   checks.drafts(a.requests, a.draft_tokens_total, a.draft_len_max);
@@ -213,6 +235,7 @@ void check_verify(const Checks& checks, const draftproof_verify_arguments& a, co
     checks.absent("draft_parameters.guidance_scale", d.guidance_scale, kWhy);
     checks.absent("draft_parameters.nan_policy", d.nan_policy, kWhy);
   }
+  check_proposal_sums(checks, a, call);
   checks.randomness(a.randomness);
   checks.given({{"num_accepted", a.num_accepted}, {"tokens", a.tokens}, {"status", a.status}});
 }
@@ -331,7 +354,8 @@ void check_verify_tree(const draftproof_verify_arguments& a) {
   check_verify(checks, a,
                {.is_tree = true,
                 .least_proposal_kind = DRAFTPROOF_PROBABILITIES,
-                .reads_proposal = a.tree_rule == DRAFTPROOF_RRSW});
+                .reads_proposal = a.tree_rule == DRAFTPROOF_RRSW,
+                .takes_sums = false});
 }
 
 // Which drafts and proposals the verifier takes, the registry of verifiers says (reference_executor/verify.cpp).
@@ -339,7 +363,7 @@ void check_verify_by_name(const draftproof_verify_by_name_arguments& a) {
   const Checks checks("verify_by_name");
   checks.given("verifier", a.verifier);
   checks.between("sampler", a.sampler, DRAFTPROOF_INVERSE, DRAFTPROOF_RACE);
-  check_verify(checks, a.drafts, {.is_tree = a.drafts.parents != nullptr});
+  check_verify(checks, a.drafts, {.is_tree = a.drafts.parents != nullptr, .takes_sums = false});
 }
 
 void check_tree_mask(const draftproof_tree_mask_arguments& a) {

@@ -63,7 +63,7 @@
 extern "C" {
 #endif
 
-#define DRAFTPROOF_ABI_VERSION 2 /* rises when a struct or a call changes; new ones leave it as it is */
+#define DRAFTPROOF_ABI_VERSION 3 /* rises when a struct or a call changes; new ones leave it as it is */
 #define DRAFTPROOF_NO_TOKEN (-1)
 #define DRAFTPROOF_TREE_NODES_MAX 1024          /* of one request's draft tree */
 #define DRAFTPROOF_BYTES_MAX (INT64_C(1) << 60) /* of one array with its strides, and of a workspace */
@@ -253,6 +253,13 @@ typedef enum {
 } draftproof_distribution_kind;
 typedef enum { DRAFTPROOF_TARGET_ONLY = 0, DRAFTPROOF_RRSW = 1 } draftproof_tree_rule;
 
+/* What mass_pass wrote of rows. */
+typedef struct {
+  const int32_t* row_exponent; /* [rows]; NULL: not given */
+  const uint64_t* row_total;   /* [rows] */
+  const int32_t* status;       /* [rows] */
+} draftproof_row_sums;
+
 /* Request b has draft_len(b) = cu_num_draft_tokens[b + 1] - cu_num_draft_tokens[b] drafts, 0 or more. Its proposal rows
  * are cu_num_draft_tokens[b] + i, its target rows cu_num_draft_tokens[b] + b + i, the bonus row last. Of a tree, target
  * row i + 1 of the request is the distribution after node i and row 0 that of the root; proposal rows are laid out like
@@ -278,6 +285,11 @@ typedef struct {
   /* Of proposal logits: temperature and filters only. Temperature 0 means argmax drafting: a chain's proposals are
    * one-hot at its drafts, whose rows are not read; a tree's at the argmax of each row. */
   draftproof_parameters draft_parameters;
+  /* Chains, of proposal logits without filters, where the drafter has kept them: what mass_pass wrote of these rows with
+   * the temperatures of draft_parameters (of a temperature of 0, anything). No row is then read for its sum: of chain
+   * verification's only the drafts' elements and the rows where requests stopped. Sums of other rows give the tokens of
+   * another distribution. */
+  draftproof_row_sums proposal_sums;
 
   draftproof_randomness randomness;
 

@@ -46,4 +46,23 @@ __global__ void finish_rows(Global<const float> temperature, RowRequests row_req
   if (threadIdx.x == 0) rows[row] = out;
 }
 
+// Rows whose sums are given. The exponent of the row stands for those of its tiles: without filters these only say
+// where a token's weight is 0, and its probability is 0 there already. Sums that no row has refuse it. Grid: rows
+// blocks.
+__global__ void adopt_rows(RowRequests row_requests, Global<const std::int32_t> exponent,
+                           Global<const std::uint64_t> total, Global<const std::int32_t> status, std::int64_t tiles,
+                           Global<std::int32_t> tile_exponent, Global<DistributionRow> rows) {
+  const std::int64_t row = blockIdx.x;
+  DistributionRow out = unfiltered_row();
+  out.exponent = exponent[row];
+  out.total = total[row];
+  out.unfiltered_total = out.total;
+  out.status = status[row];
+  const bool is_sum = out.total > 0 && out.exponent > kMaskedExponent && out.exponent < -kMaskedExponent;
+  if (out.status == DRAFTPROOF_ROW_OK && !is_sum) out.status = DRAFTPROOF_ROW_NOTHING_LEFT;
+  if (!row_requests.valid(row)) out.status = DRAFTPROOF_ROW_BAD_ID;
+  for (std::int64_t t = threadIdx.x; t < tiles; t += blockDim.x) tile_exponent[row * tiles + t] = out.exponent;
+  if (threadIdx.x == 0) rows[row] = out;
+}
+
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -45,4 +45,15 @@ LogitsDistribution launch_unfiltered_distribution(const draftproof_settings& set
           vocab_size, tiles};
 }
 
+LogitsDistribution launch_given_distribution(const draftproof_settings& settings, OperationMemory& memory,
+                                             const RowsView& logits, std::int64_t rows, std::int64_t vocab_size,
+                                             Global<const float> temperature, RowRequests row_requests,
+                                             const draftproof_row_sums& sums, const DistributionScratch& distribution) {
+  const std::int64_t tiles = tiles_of(vocab_size);
+  launch(describe(settings, "adopt_rows", rows, 128), adopt_rows, row_requests,
+         memory.input("row_exponent", sums.row_exponent, rows), memory.input("row_total", sums.row_total, rows),
+         memory.input("row_status", sums.status, rows), tiles, distribution.tile_exponent, distribution.rows);
+  return {logits, temperature, row_requests, nullptr, distribution.tile_exponent, distribution.rows, vocab_size, tiles};
+}
+
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

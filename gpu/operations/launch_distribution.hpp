@@ -37,6 +37,12 @@ LogitsDistribution launch_unfiltered_distribution(const draftproof_settings& set
                                                   Global<const float> temperature, RowRequests row_requests,
                                                   const DistributionScratch& distribution);
 
+// The same of rows whose sums the caller gives: nothing of them is read.
+LogitsDistribution launch_given_distribution(const draftproof_settings& settings, OperationMemory& memory,
+                                             const RowsView& logits, std::int64_t rows, std::int64_t vocab_size,
+                                             Global<const float> temperature, RowRequests row_requests,
+                                             const draftproof_row_sums& sums, const DistributionScratch& distribution);
+
 // Rows of logits and all that the pipeline (reference/logits/pipeline.hpp) does to them. Pointers of `parameters` and
 // `constraints` are the caller's; what an operation may have made itself comes as a device pointer.
 struct PipelineInput {
@@ -52,7 +58,8 @@ struct PipelineInput {
   Global<const std::int64_t> row_draft_begin = nullptr;  // [rows]
   Global<const std::int32_t> row_draft_len = nullptr;    // [rows]
   RowRequests row_requests{};
-  bool counts_kept = false;  // DistributionRow::kept_count is wanted of every row
+  draftproof_row_sums sums{};  // of rows that nothing edits or cuts; null: to be made
+  bool counts_kept = false;    // DistributionRow::kept_count is wanted of every row
 };
 
 // Adds the requests of the rows, and the drafted tokens among the constraints.

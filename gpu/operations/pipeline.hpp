@@ -142,6 +142,9 @@ LogitsDistribution launch_pipeline(const draftproof_settings& settings, Operatio
   const bool edits = has_edits(input);
   const ParametersView parameters = view_of(memory, input.parameters, input.requests);
   RowsView logits = view_of(memory, "logits", input.logits, input.rows, input.vocab_size);
+  if (input.sums.row_exponent != nullptr)
+    return launch_given_distribution(settings, memory, logits, input.rows, input.vocab_size, parameters.temperature,
+                                     input.row_requests, input.sums, scratch.distribution);
   if (!edits && !has_filters(input.parameters) && !input.counts_kept)
     return launch_unfiltered_distribution(settings, logits, input.rows, input.vocab_size, parameters.temperature,
                                           input.row_requests, scratch.distribution);

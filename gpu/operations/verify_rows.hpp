@@ -23,6 +23,7 @@ inline PipelineInput proposal_input(const draftproof_verify_arguments& a) {
   input.vocab_size = a.vocab_size;
   input.logits = a.proposal;
   input.parameters = draft_parameters_of(a.draft_parameters);
+  input.sums = a.proposal_sums;
   return input;
 }
 

@@ -115,7 +115,7 @@ void add_plain(std::vector<RegressCase>& cases) {
   cases.push_back(make("plain", Inputs{normal_rows(1, 128256, DRAFTPROOF_BF16, 3.0f, 128256), DRAFTPROOF_RACE, false}));
 }
 
-// Equal tokens, none of which has noise above log 128 - 2.5, as one row in 2 * 10^5 has it: a race that takes for granted
+// Equal tokens, none of which has noise above log 128 - 2.5, as in one row of 2 * 10^5: a race that takes for granted
 // what the row's sum makes likely has no winner. The next row is like it with other noise.
 void add_low_winner(std::vector<RegressCase>& cases) {
   Inputs in{normal_rows(2, 128, DRAFTPROOF_F32, 1.0f, 128), DRAFTPROOF_RACE, true};

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include "gpu/executors.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/sampling/logits_distribution.hpp"
@@ -28,6 +29,34 @@ void to_probabilities(std::vector<float>& rows, std::int64_t count, std::int64_t
     for (std::int64_t i = 0; i < vocab_size; ++i)
       out[static_cast<std::size_t>(i)] = distribution.probability(static_cast<Token>(i));
   }
+}
+
+// What a drafter keeps, made by the reference.
+draftproof_row_sums proposal_sums(CaseRun& run, const VerifyInputs& in) {
+  const auto rows = in.draft_tokens.size();
+  const std::size_t tiles = (static_cast<std::size_t>(in.shape.vocab_size) + 4095) / 4096;
+  std::vector<float> temperature;
+  for (std::size_t b = 0; b < in.shape.draft_lens.size(); ++b)
+    for (std::int32_t i = 0; i < in.shape.draft_lens[b]; ++i)
+      temperature.push_back(in.draft_parameters.temperature.empty() ? 1.0f : in.draft_parameters.temperature[b]);
+  std::vector<std::uint64_t> tile_sum(rows * tiles);
+  std::vector<std::int32_t> tile_exponent(rows * tiles);
+  std::vector<std::int32_t> exponent(rows);
+  std::vector<std::uint64_t> total(rows);
+  std::vector<std::int32_t> status(rows);
+  const draftproof_mass_pass_arguments a{static_cast<std::int64_t>(rows),
+                                         in.shape.vocab_size,
+                                         {in.proposal.data(), in.proposal_stride, DRAFTPROOF_F32},
+                                         temperature.data(),
+                                         tile_sum.data(),
+                                         tile_exponent.data(),
+                                         exponent.data(),
+                                         total.data(),
+                                         status.data(),
+                                         nullptr,
+                                         0};
+  reference_executor::mass_pass(a, {});
+  return {run.input(exponent), run.input(total), run.input(status)};
 }
 
 }  // namespace
@@ -120,6 +149,7 @@ draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in) {
   if (a.proposal_kind != DRAFTPROOF_ONE_HOT)
     a.proposal = run.rows(in.proposal, in.proposal_stride, in.shape.proposal_dtype);
   a.draft_parameters = in.draft_parameters.parameters_in(run);
+  if (in.gives_sums) a.proposal_sums = proposal_sums(run, in);
   a.randomness = {run.input(in.seed), run.input(in.step)};
   if (!in.allowed_mask.empty()) {
     a.constraints.allowed_mask = run.input(in.allowed_mask);

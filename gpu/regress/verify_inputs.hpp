@@ -42,6 +42,7 @@ struct VerifyInputs {
   std::vector<std::int64_t> prompt_len;
   std::vector<std::uint32_t> allowed_mask;  // [target rows, ceil(vocab_size / 32)]
   bool wants_logprobs = true;
+  bool gives_sums = false;  // of the proposal rows, which are f32; cu_num_draft_tokens is valid
 
   std::int64_t requests() const { return static_cast<std::int64_t>(shape.draft_lens.size()); }
   // Element `token` of the target or proposal row `place` of a request.

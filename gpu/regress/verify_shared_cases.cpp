@@ -136,6 +136,11 @@ void parameters(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     for (const std::int64_t place : {0, 1, 3}) in.draft_at(3, place) = first_token(in, 3, place);
     in.draft_parameters.temperature = {1.0f, 1.0f, 0.0f, 0.5f, 0.9f, 0.0f, 1.0f, 1.5f};
     cases.push_back(verify_case(verifier, "temperatures", in, {128, 256, 512}));
+    if (kinds.proposal == DRAFTPROOF_LOGITS) {
+      in.gives_sums = true;
+      cases.push_back(verify_case(verifier, "proposal_sums", in, {128, 512}));
+      in.gives_sums = false;
+    }
     in.parameters.top_k = {0, 5, 40, 1, 3, 0, 1000, 20};
     in.parameters.top_p = {0.9f, 1.0f, 0.5f, 0.3f, 0.99f, 1.0f, 0.95f, 1.0f};
     in.parameters.min_p = {0.0f, 0.1f, 0.01f, 0.0f, 0.05f, 0.2f, 0.0f, 0.001f};
@@ -314,7 +319,10 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
       in.proposal_at(9, 0, 7) = kInfinity;
       in.proposal_at(6, 1, 8) = kInfinity;
     }
-    cases.push_back(verify_case(verifier, "bad_logits", std::move(in)));
+    cases.push_back(verify_case(verifier, "bad_logits", in));
+    in.gives_sums = true;
+    if (kinds.proposal == DRAFTPROOF_LOGITS)
+      cases.push_back(verify_case(verifier, "bad_logits_proposal_sums", std::move(in)));
   }
 }
 

@@ -141,7 +141,7 @@ TEST_CASE(
   write_whole_file(example, block("c"));
   const std::string library = tree.file("lib/libdraftproof.so");
   const std::string needed = run_command({"readelf", "-d", library}).out;
-  CHECK(needed.find("[libdraftproof.so.2]") != std::string::npos);
+  CHECK(needed.find("[libdraftproof.so.3]") != std::string::npos);
   for (const char* const absent : {"boost", "hwy", "libz", "crypto"}) {
     INFO(absent);
     CHECK(needed.find(absent) == std::string::npos);

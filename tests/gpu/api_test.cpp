@@ -218,6 +218,22 @@ TEST_CASE("verification of chains is refused by its drafts, rows and outputs", "
           a.proposal_kind = DRAFTPROOF_LOGITS;
           a.draft_parameters.repetition_penalty = any<float>();
         }).find("draft_parameters.repetition_penalty: it is not NULL") != std::string::npos);
+  const auto gives_sums = [](A& a) {
+    a.proposal_kind = DRAFTPROOF_LOGITS;
+    a.proposal_sums = {any<std::int32_t>(), any<std::uint64_t>(), any<std::int32_t>()};
+  };
+  CHECK(message([&](A& a) {
+          gives_sums(a);
+          a.proposal_sums.status = nullptr;
+        }) == "verify_chain, proposal_sums.status: it is NULL; expected an array");
+  CHECK(message([&](A& a) {
+          gives_sums(a);
+          a.draft_parameters.top_k = any<std::int32_t>();
+        }).find("verify_chain, draft_parameters.top_k: it is not NULL") == 0);
+  CHECK(message([&](A& a) {
+          gives_sums(a);
+          a.proposal_kind = DRAFTPROOF_PROBABILITIES;
+        }).find("verify_chain, proposal_sums.row_exponent: it is not NULL") == 0);
   CHECK(message([](A& a) { a.num_accepted = nullptr; }) == "verify_chain, num_accepted: it is NULL; expected an array");
 }
 
@@ -229,6 +245,9 @@ TEST_CASE("verification of trees is refused by rule, size, parents and proposals
   CHECK(message([](A& a) { a.parents = nullptr; }) == "verify_tree, parents: it is NULL; expected an array");
   CHECK(message([](A& a) { a.proposal_kind = DRAFTPROOF_ONE_HOT; }) ==
         "verify_tree, proposal_kind: it is 0; expected 1 to 2");
+  CHECK(message([](A& a) {
+          a.proposal_sums = {any<std::int32_t>(), any<std::uint64_t>(), any<std::int32_t>()};
+        }).find("verify_tree, proposal_sums.row_exponent: it is not NULL") == 0);
   CHECK(message([](A& a) { a.proposal.data = nullptr; }) ==
         "verify_tree, proposal.data: it is NULL; expected an array");
 }

@@ -101,4 +101,30 @@ TEST_CASE("block verification reports logits before probabilities, with log-prob
   }
 }
 
+TEST_CASE("with the drafter's row sums a chain reads of a proposal row that is not rejected its draft alone",
+          "[device_api]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> proposal = {0.0f, nan, nan, 0.0f, nan, nan};
+  const std::vector<std::int32_t> exponent = {0, 0};
+  std::vector<std::uint64_t> total(2, std::uint64_t{3} << 44);  // of three logits 0
+  const std::vector<std::int32_t> status = {0, 0};
+  Request request;
+  request.target = {8.0f, 0.0f, 0.0f, 8.0f, 0.0f, 0.0f, 8.0f, 0.0f, 0.0f};  // above the proposal: both are accepted
+  draftproof_verify_arguments& a = request.arguments;
+  a.vocab_size = 3;
+  a.target_kind = a.proposal_kind = DRAFTPROOF_LOGITS;
+  a.target = {request.target.data(), 3, DRAFTPROOF_F32};
+  a.proposal = {proposal.data(), 3, DRAFTPROOF_F32};
+  const auto kernels_say = [&] {
+    return request.status_of(draftproof_verify_chain, draftproof_verify_chain_workspace_bytes, DRAFTPROOF_SIMT);
+  };
+  CHECK(kernels_say() == DRAFTPROOF_ROW_NAN_LOGIT);
+  a.proposal_sums = {exponent.data(), total.data(), status.data()};
+  CHECK(kernels_say() == DRAFTPROOF_ROW_OK);
+  CHECK(request.num_accepted == 2);
+  CHECK(request.tokens[1] == 0);
+  total[1] = 0;  // which no row has
+  CHECK(kernels_say() == DRAFTPROOF_ROW_NOTHING_LEFT);
+}
+
 }  // namespace draftproof

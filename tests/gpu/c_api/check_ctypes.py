@@ -41,6 +41,7 @@ Constraints = struct("draftproof_constraints", "allowed_mask", ("allowed_mask_st
                      "bad_word_offsets", ("bad_word_sequences_count", I64), "bad_word_sequences",
                      "min_tokens", "stop_ids", ("stop_ids_count", I64), "stop_offsets",
                      "bias_tokens bias_values", ("bias_count", I64), "bias_offsets")
+RowSums = struct("draftproof_row_sums", "row_exponent row_total status")
 Randomness = struct("draftproof_randomness", "seed step")
 Sample = struct("draftproof_sample_arguments", ("rows", I64), ("requests", I64), ("vocab_size", I64), "row_request",
                 ("logits", Rows), ("unconditional", Rows), ("parameters", Parameters), ("constraints", Constraints),
@@ -51,7 +52,7 @@ Verify = struct("draftproof_verify_arguments", ("requests", I64), ("draft_tokens
                 ("vocab_size", I64), "draft_tokens cu_num_draft_tokens parents", ("tree_rule", I32),
                 ("target_kind", I32), ("target", Rows), ("unconditional", Rows), ("parameters", Parameters),
                 ("constraints", Constraints), ("proposal_kind", I32), ("proposal", Rows),
-                ("draft_parameters", Parameters), ("randomness", Randomness),
+                ("draft_parameters", Parameters), ("proposal_sums", RowSums), ("randomness", Randomness),
                 "num_accepted tokens logprobs path status workspace", ("workspace_bytes", I64))
 VerifyByName = struct("draftproof_verify_by_name_arguments", "verifier", ("sampler", I32), "position", ("drafts", Verify))
 TreeMask = struct("draftproof_tree_mask_arguments", ("requests", I64), ("draft_tokens_total", I64),
