@@ -39,6 +39,9 @@ class Checks {
     if (value < least || value > most)
       refuse(argument, std::to_string(value), std::to_string(least) + " to " + std::to_string(most));
   }
+  void equal(const std::string& argument, std::int64_t value, std::int64_t other, const std::string& what) const {
+    if (value != other) refuse(argument, std::to_string(value), std::to_string(other) + ", " + what);
+  }
   // A factor of the size of an array: `least` or more, and so many times `bytes` fit into DRAFTPROOF_BYTES_MAX.
   void factor(const std::string& argument, std::int64_t value, std::int64_t least, CheckedSize bytes) const {
     at_least(argument, value, least);
@@ -87,7 +90,7 @@ class Checks {
   }
 
   // A grid has a block for every tile of every row.
-  void row_count(const char* argument, std::int64_t rows, std::int64_t vocab_size) const {
+  void row_count(const std::string& argument, std::int64_t rows, std::int64_t vocab_size) const {
     at_least(argument, rows, 0);
     at_most(argument, rows, kBlocksMax / tiles_of(vocab_size), "rows of this vocabulary");
   }
@@ -135,14 +138,20 @@ class Checks {
     at_most("requests", requests, kBlocksMax, "requests");
   }
   // Checks the part of one device; a device without tokens has no logits.
-  void shard(const draftproof_shard& s) const {
+  void shard(const draftproof_shard& s, const std::string& argument = "shard") const {
     vocabulary(s.vocab_size);
-    row_count("shard.rows", s.rows, s.vocab_size);
-    between("shard.begin", s.begin, 0, s.vocab_size);
-    between("shard.end", s.end, s.begin, s.vocab_size);
-    between("shard.devices", s.devices, 1, kDevicesMax);
-    between("shard.device", s.device, 0, std::int64_t{s.devices} - 1);
-    if (s.rows > 0 && s.end > s.begin) rows("shard.logits", s.logits, s.rows, s.end - s.begin);
+    row_count(argument + ".rows", s.rows, s.vocab_size);
+    between(argument + ".begin", s.begin, 0, s.vocab_size);
+    between(argument + ".end", s.end, s.begin, s.vocab_size);
+    between(argument + ".devices", s.devices, 1, kDevicesMax);
+    between(argument + ".device", s.device, 0, std::int64_t{s.devices} - 1);
+    if (s.rows > 0 && s.end > s.begin) rows(argument + ".logits", s.logits, s.rows, s.end - s.begin);
+  }
+  // Rows of logits as shard_prepare and the calls after it leave them.
+  void shard_rows(const std::string& argument, const draftproof_shard_rows& r) const {
+    given(argument + ".tile_exponent", r.tile_exponent);
+    given(argument + ".largest", r.largest);
+    given(argument + ".tile_sum", r.tile_sum);
   }
   // Rounds and stages: each but the first takes what the one before has said, each but the last says something.
   void message(const char* argument, std::int64_t at, std::int64_t last, const void* combined,
@@ -457,6 +466,37 @@ void check_shard_draw(const draftproof_shard_draw_arguments& a) {
     checks.refuse("purpose", std::to_string(a.purpose), "1 (draft sample) or 4 (target sample)");
   if (a.sampler == DRAFTPROOF_RACE && a.stage < 2) checks.given("winner", a.winner);
   if (a.stage == 2) checks.given({{"tokens", a.tokens}, {"logprobs", a.logprobs}, {"status", a.status}});
+}
+
+void check_shard_verify(const draftproof_shard_verify_arguments& a) {
+  const Checks checks("shard_verify");
+  checks.drafts(a.requests, a.draft_tokens_total, a.draft_len_max);
+  checks.between("stage", a.stage, 0, 4);
+  const draftproof_shard& target = a.target.shard;
+  checks.shard(target, "target.shard");
+  checks.equal("target.shard.rows", target.rows, a.draft_tokens_total + a.requests, "draft_tokens_total + requests");
+  if (a.requests == 0) return;
+  checks.given("cu_num_draft_tokens", a.cu_num_draft_tokens);
+  checks.shard_rows("target", a.target);
+  if (a.draft_tokens_total > 0) {
+    checks.given("draft_tokens", a.draft_tokens);
+    checks.between("proposal_kind", a.proposal_kind, DRAFTPROOF_ONE_HOT, DRAFTPROOF_LOGITS);
+    if (a.proposal_kind != DRAFTPROOF_ONE_HOT) {
+      const draftproof_shard& proposal = a.proposal.shard;
+      checks.shard(proposal, "proposal.shard");
+      checks.equal("proposal.shard.rows", proposal.rows, a.draft_tokens_total, "draft_tokens_total");
+      checks.equal("proposal.shard.vocab_size", proposal.vocab_size, target.vocab_size, "that of the target");
+      checks.equal("proposal.shard.begin", proposal.begin, target.begin, "that of the target");
+      checks.equal("proposal.shard.end", proposal.end, target.end, "that of the target");
+    }
+    if (a.proposal_kind == DRAFTPROOF_LOGITS) checks.shard_rows("proposal", a.proposal);
+    checks.given("draft", a.draft);
+  }
+  checks.randomness(a.randomness);
+  if (a.stage >= 1) checks.given("residual", a.residual);
+  if (a.stage == 2 || a.stage == 3) checks.given("share", a.share);
+  if (a.stage >= 3) checks.given("drawn", a.drawn);
+  if (a.stage == 4) checks.given({{"num_accepted", a.num_accepted}, {"tokens", a.tokens}, {"status", a.status}});
 }
 
 }  // namespace draftproof::device

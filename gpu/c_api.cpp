@@ -103,6 +103,7 @@ std::int64_t draftproof_struct_bytes(const char* name) {
   DRAFTPROOF_STRUCT(draftproof_shard)
   DRAFTPROOF_STRUCT(draftproof_shard_kept)
   DRAFTPROOF_STRUCT(draftproof_shard_search)
+  DRAFTPROOF_STRUCT(draftproof_shard_rows)
   DRAFTPROOF_OPERATIONS(DRAFTPROOF_ARGUMENTS, DRAFTPROOF_ARGUMENTS)
   DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_ARGUMENTS)
   return -1;

@@ -366,8 +366,9 @@ typedef struct {
  *   shard_draw     stages 0, 1, 2    message SUM (stage 0 of DRAFTPROOF_INVERSE), else MAX; none after stage 2
  *
  * Without filters the two calls before the last are left out. Tokens, log-probabilities and statuses are those of
- * draftproof_sample on the whole rows, bit for bit, on every device. Masks, bias and penalties are local to a token:
- * the caller edits the logits before. tiles = ceil(vocab_size / 4096). */
+ * draftproof_sample on the whole rows, bit for bit, on every device. shard_verify takes the place of shard_draw where
+ * drafts are verified. Masks, bias and penalties are local to a token: the caller edits the logits before.
+ * tiles = ceil(vocab_size / 4096). */
 typedef struct {
   int64_t rows;
   int64_t vocab_size; /* of the whole rows */
@@ -455,6 +456,43 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_shard_draw_arguments;
 
+/* Rows as the calls before leave them. */
+typedef struct {
+  draftproof_shard shard;
+  const int32_t* tile_exponent;      /* combined */
+  const int64_t* largest;            /* combined */
+  const uint64_t* tile_sum;          /* combined; over the kept tokens where there are filters */
+  const draftproof_shard_kept* kept; /* [rows]; NULL: all tokens */
+} draftproof_shard_rows;
+
+/* What draftproof_verify_chain gives for target logits, in five stages. Each but the last writes its own message, which
+ * the stages after it take combined, in the same array: SUM, of stage 3 MAX. A row's temperature belongs to its request
+ * or to its place; one of 0 makes the row greedy, and a proposal one-hot at its draft. */
+typedef struct {
+  int64_t requests;
+  int64_t draft_tokens_total;
+  int64_t draft_len_max;
+  const int32_t* draft_tokens;        /* [draft_tokens_total] */
+  const int64_t* cu_num_draft_tokens; /* [requests + 1] */
+  draftproof_shard_rows target;       /* [draft_tokens_total + requests], of logits */
+  int32_t proposal_kind;              /* draftproof_distribution_kind */
+  draftproof_shard_rows proposal;   /* [draft_tokens_total], split as the target; of one-hot proposals nothing is looked
+                                     at, of probabilities shard.logits, which holds them */
+  draftproof_randomness randomness; /* [requests] */
+  int32_t stage;                    /* 0 to 4 */
+  uint64_t* draft;       /* message of stage 0 [draft_tokens_total]: the target's logit over the temperature, and q */
+  uint64_t* residual;    /* of stage 1 [requests, tiles + 1]: residual masses of tiles, or the mass of a draft that was
+                            certain in its tile; last the devices whose part of the proposal is refused */
+  int64_t* share;        /* of stage 2 [requests, devices] */
+  int64_t* drawn;        /* of stage 3 [requests] */
+  int32_t* num_accepted; /* stage 4: out [requests] */
+  int32_t* tokens;       /* stage 4: out [requests, draft_len_max + 1] */
+  float* logprobs;       /* stage 4: out, as tokens, or NULL */
+  int32_t* status;       /* stage 4: out [requests] */
+  void* workspace;
+  int64_t workspace_bytes;
+} draftproof_shard_verify_arguments;
+
 DRAFTPROOF_API int draftproof_abi_version(void);
 /* sizeof a struct of this header, for bindings that mirror it: "draftproof_settings"; -1 where there is none. */
 DRAFTPROOF_API int64_t draftproof_struct_bytes(const char* name);
@@ -473,6 +511,7 @@ DRAFTPROOF_API int64_t draftproof_verify_chain_workspace_bytes(const draftproof_
 DRAFTPROOF_API int64_t draftproof_verify_block_workspace_bytes(const draftproof_verify_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_verify_tree_workspace_bytes(const draftproof_verify_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_shard_draw_workspace_bytes(const draftproof_shard_draw_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_shard_verify_workspace_bytes(const draftproof_shard_verify_arguments* arguments);
 
 DRAFTPROOF_API int draftproof_mass_pass(const draftproof_mass_pass_arguments* arguments,
                                         const draftproof_settings* settings);
@@ -501,6 +540,8 @@ DRAFTPROOF_API int draftproof_shard_select(const draftproof_shard_select_argumen
                                            const draftproof_settings* settings);
 DRAFTPROOF_API int draftproof_shard_draw(const draftproof_shard_draw_arguments* arguments,
                                          const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_shard_verify(const draftproof_shard_verify_arguments* arguments,
+                                           const draftproof_settings* settings);
 
 #ifdef __cplusplus
 }

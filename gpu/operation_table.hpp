@@ -25,7 +25,8 @@
   PLAIN(shard_prepare, draftproof_shard_prepare_arguments)    \
   PLAIN(shard_summarise, draftproof_shard_summarise_arguments) \
   PLAIN(shard_select, draftproof_shard_select_arguments)      \
-  WITH_WORKSPACE(shard_draw, draftproof_shard_draw_arguments)
+  WITH_WORKSPACE(shard_draw, draftproof_shard_draw_arguments) \
+  WITH_WORKSPACE(shard_verify, draftproof_shard_verify_arguments)
 #define DRAFTPROOF_REFERENCE_OPERATIONS(REFERENCE_ONLY)       \
   REFERENCE_ONLY(verify_by_name, draftproof_verify_by_name_arguments)
 // clang-format on

@@ -39,18 +39,10 @@ struct ShardDraw {
   }
 };
 
-inline constexpr std::int64_t kNobody = -0x7fffffffffffffff - 1;  // below every message of a maximum
-
 // Scores of a race: as doubles, and below all others where no token takes part.
 __device__ inline std::int64_t score_message(std::uint64_t score_key) {
   return static_cast<std::int64_t>(score_key ^ 0x8000000000000000ull);
 }
-// The lowest token is the largest message; its log-probability comes with it.
-__device__ inline std::int64_t drawn_message(Token token, float logprob) {
-  const auto complement = static_cast<std::uint32_t>(-1 - token);
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(complement) << 32 | bit_cast<std::uint32_t>(logprob));
-}
-
 struct LogitsOfShard {
   const ShardView& shard;
   std::int64_t row;
@@ -141,15 +133,9 @@ __device__ inline Token token_of_shard(const ShardDraw& d, const DistributionRow
     return score == d.combined[row] ? static_cast<Token>(token) : DRAFTPROOF_NO_TOKEN;
   }
   const DrawnPlace place = place_of_draw(d, record, row);
-  const std::uint64_t own =
-      threadIdx.x < static_cast<std::uint32_t>(d.shard.devices)
-          ? static_cast<std::uint64_t>(static_cast<std::int64_t>(d.combined[row * d.shard.devices + threadIdx.x]))
-          : 0;
-  const std::uint64_t before = block_scan(own).before;
-  const bool is_here = before <= place.before && place.before - before < own;
-  if (!block_any(is_here && threadIdx.x == static_cast<std::uint32_t>(d.shard.device))) return DRAFTPROOF_NO_TOKEN;
-  const std::uint64_t left = block_broadcast(is_here, place.before - before);
-  return token_of_tile<ShardView::kCount>(place.tile, left,
+  const OwnShare own = own_share(d.shard, d.combined, row, place.before);
+  if (!own.is_here) return DRAFTPROOF_NO_TOKEN;
+  return token_of_tile<ShardView::kCount>(place.tile, own.left,
                                           [&](std::int64_t column, std::uint64_t(&mass)[ShardView::kCount]) {
                                             DRAFTPROOF_UNROLL
                                             for (std::uint64_t& m : mass) m = 0;

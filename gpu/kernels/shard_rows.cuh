@@ -128,6 +128,32 @@ __device__ inline DistributionRow combined_row(const CombinedRows& rows, std::in
   return out;
 }
 
+inline constexpr std::int64_t kNobody = -0x7fffffffffffffff - 1;  // below every message of a maximum
+// The lowest token is the largest message; its log-probability comes with it.
+__device__ inline std::int64_t drawn_message(Token token, float logprob) {
+  const auto complement = static_cast<std::uint32_t>(-1 - token);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(complement) << 32 | bit_cast<std::uint32_t>(logprob));
+}
+
+// Does the mass `before` of a tile, whose shares are combined [rows, devices], fall into this device's, and where there?
+// Every thread gets it. At least as many threads as devices.
+struct OwnShare {
+  bool is_here;
+  std::uint64_t left;
+};
+__device__ inline OwnShare own_share(const ShardView& shard, Global<const std::int64_t> combined, std::int64_t row,
+                                     std::uint64_t before) {
+  const auto devices = static_cast<std::uint32_t>(shard.devices);
+  const std::uint64_t own =
+      threadIdx.x < devices
+          ? static_cast<std::uint64_t>(static_cast<std::int64_t>(combined[row * shard.devices + threadIdx.x]))
+          : 0;
+  const std::uint64_t passed = block_scan(own).before;
+  const bool is_here = passed <= before && before - passed < own;
+  if (!block_any(is_here && threadIdx.x == static_cast<std::uint32_t>(shard.device))) return {false, 0};
+  return {true, block_broadcast(is_here, before - passed)};
+}
+
 inline ShardView view_of(OperationMemory& memory, const draftproof_shard& shard) {
   ShardView view{};
   view.vocab_size = shard.vocab_size;

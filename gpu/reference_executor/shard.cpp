@@ -1,113 +1,21 @@
 // Rows across devices, a call at a time: each makes the device's part of a row anew and asks reference/shard.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/rows.hpp"
+#include "gpu/reference_executor/shard_part.hpp"
 #include "reference/numerics/fraction.hpp"
 #include "reference/numerics/order_key.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/sampling/tile_draw.hpp"
-#include "reference/shard/row_shard.hpp"
 
 namespace draftproof::reference_executor {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr Token kLastToken = std::numeric_limits<Token>::max();
-constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min();
 constexpr std::size_t kBuckets = 256;
 constexpr int kHistogramRounds = 4;
-
-std::size_t tiles_of(const draftproof_shard& s) {
-  return static_cast<std::size_t>((s.vocab_size + kTileTokens - 1) / kTileTokens);
-}
-float temperature_of(const draftproof_shard& s, std::int64_t row) {
-  return value_of(s.temperature, row, 1.0f);
-}
-
-// A device's part of one row.
-class Part {
- public:
-  Part(const draftproof_shard& s, std::int64_t row)
-      : shard_({static_cast<Token>(s.begin), static_cast<Token>(s.end)}), temperature_(temperature_of(s, row)) {
-    if (!(temperature_ >= 0.0f && std::isfinite(temperature_))) {
-      if (s.begin != s.end) status_ = RowStatus::bad_parameter;
-      return;
-    }
-    RowInput input;
-    if (s.begin != s.end) input.logits = row_view(s.logits, row, s.end - s.begin);
-    input.parameters.temperature = temperature_;
-    input.row = row;
-    try {
-      shard_.edit(input);
-      if (is_greedy()) {
-        first_ = shard_.largest_logit();
-      } else if (!shard_.try_assign()) {
-        shard_.check_as_given();
-        shard_.throw_bad_logit();
-      }
-    } catch (const RowError& error) {
-      status_ = error.status();
-      return;
-    }
-    if (is_greedy()) return;
-    const std::vector<RankedLogit> first = shard_.first_tokens(1);
-    if (!first.empty()) first_ = first[0];
-  }
-
-  RowStatus status() const { return status_; }
-  bool is_greedy() const { return temperature_ == 0.0f; }
-  const RankedLogit& first() const { return first_; }
-  RowShard& shard() { return shard_; }
-  // Tiles of the whole row to their place in the part.
-  std::size_t place(std::size_t tile) const { return tile - shard_.first_tile(); }
-  bool holds(std::size_t tile) const {
-    return tile >= shard_.first_tile() && place(tile) < shard_.logits().tile_count();
-  }
-
- private:
-  RowShard shard_;
-  float temperature_;
-  RowStatus status_ = RowStatus::ok;
-  RankedLogit first_{-kInfinity, kPaddingToken};
-};
-
-// State of a row that all devices share.
-struct Known {
-  std::int32_t status;
-  std::span<const std::int32_t> exponents;  // [tiles]
-  std::int32_t exponent;                    // N
-  std::uint64_t total = 0;                  // S
-};
-
-Known known(const draftproof_shard& s, std::int64_t row, const std::int32_t* tile_exponent, std::int64_t largest,
-            const draftproof_shard_kept* kept, const std::uint64_t* tile_sum = nullptr) {
-  const std::size_t tiles = tiles_of(s);
-  const std::int32_t* const of_row = tile_exponent + row * static_cast<std::int64_t>(tiles + 1);
-  Known out{of_row[tiles], {of_row, tiles}, *std::max_element(of_row, of_row + tiles)};
-  if (kept != nullptr) out.status = std::max(out.status, kept[row].status);
-  const bool is_empty = temperature_of(s, row) == 0.0f ? largest < 0 : out.exponent == kMaskedExponent;
-  if (out.status == DRAFTPROOF_ROW_OK && is_empty) out.status = DRAFTPROOF_ROW_NOTHING_LEFT;
-  for (std::size_t t = 0; tile_sum != nullptr && t < tiles; ++t)
-    out.total += row_scale(tile_sum[row * static_cast<std::int64_t>(tiles) + static_cast<std::int64_t>(t)],
-                           out.exponent, of_row[t]);
-  return out;
-}
-
-// The part of a row that draws, in the scale of the row, with its filters.
-Part joined_part(const draftproof_shard& s, std::int64_t row, const Known& of_row, const draftproof_shard_kept* kept) {
-  Part part(s, row);
-  part.shard().join_tiles(of_row.exponents);
-  part.shard().join_row(of_row.exponent, std::max<std::uint64_t>(of_row.total, 1));
-  if (kept != nullptr) {
-    const draftproof_shard_kept& k = kept[row];
-    if (k.last_value != -kInfinity || k.least_mass != 0) part.shard().keep({k.last_value, k.last_token, k.least_mass});
-  }
-  return part;
-}
 
 std::int64_t largest_word(const RankedLogit& first) {
   if (first.token == kPaddingToken) return -1;
@@ -143,7 +51,7 @@ struct Search {
     if (!is_mass() && filters.min_p != 0.0f) {
       const std::int64_t word = a.largest[row];
       const float first = value_of_key(static_cast<std::uint32_t>(word / kVocabularyLimit));
-      const auto tile = static_cast<std::size_t>((kVocabularyLimit - 1 - word % kVocabularyLimit) / kTileTokens);
+      const auto tile = static_cast<std::size_t>(token_of_largest(word) / kTileTokens);
       const std::uint64_t mass = mass_of_weight(tile_weight(exp_parts(first), of_row.exponents[tile]));
       kept.least_mass = ceil_of_fraction(filters.min_p, row_scale(mass, of_row.exponent, of_row.exponents[tile]));
     }
@@ -273,22 +181,15 @@ void say_token(const draftproof_shard_draw_arguments& a, std::int64_t row, const
   if (a.sampler == DRAFTPROOF_RACE) {
     if (a.winner[2 * row] == a.combined[row]) token = static_cast<Token>(a.winner[2 * row + 1]);
   } else {
-    TilePlace place = place_of(a, row, of_row);
-    const std::int64_t* const shares = a.combined + row * a.shard.devices;
-    for (std::int32_t d = 0; d < a.shard.device; ++d) {
-      const auto share = static_cast<std::uint64_t>(shares[d]);
-      if (place.before < share) return;  // another device's
-      place.before -= share;
-    }
-    if (place.before >= static_cast<std::uint64_t>(shares[a.shard.device])) return;
+    const TilePlace place = place_of(a, row, of_row);
+    const auto before = left_of_share(a.shard, a.combined + row * a.shard.devices, place.before);
+    if (!before) return;
     Part part = joined_part(a.shard, row, of_row, a.kept);
-    token = part.shard().logits().token_at(part.place(place.tile), place.before) + part.shard().base();
+    token = part.shard().logits().token_at(part.place(place.tile), *before) + part.shard().base();
   }
   if (token == kPaddingToken) return;
   Part part = joined_part(a.shard, row, of_row, a.kept);
-  const float x = part.shard().logits().logit(token - part.shard().base());
-  const float logprob = LogNormaliser{of_row.exponent, log_total(of_row.total)}.log_probability(x);
-  a.message[row] = std::int64_t{-1 - token} * (std::int64_t{1} << 32) + bit_cast<std::uint32_t>(logprob);
+  a.message[row] = drawn_message(token, of_row.log_probability(part.logit(token)));
 }
 
 }  // namespace
@@ -350,9 +251,8 @@ void shard_draw(const draftproof_shard_draw_arguments& a, const draftproof_setti
       a.logprobs[row] = -kInfinity;
       if (of_row.status != DRAFTPROOF_ROW_OK) continue;
       const std::int64_t drawn = draws ? a.combined[row] : 0;
-      a.tokens[row] = is_greedy ? static_cast<Token>(kVocabularyLimit - 1 - a.largest[row] % kVocabularyLimit)
-                                : static_cast<Token>(-1 - (drawn >> 32));
-      a.logprobs[row] = is_greedy ? 0.0f : bit_cast<float>(static_cast<std::uint32_t>(drawn & 0xffffffff));
+      a.tokens[row] = is_greedy ? token_of_largest(a.largest[row]) : token_of_message(drawn);
+      a.logprobs[row] = is_greedy ? 0.0f : logprob_of_message(drawn);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "gpu/regress/distribution_inputs.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/random_trees.hpp"
+#include "gpu/regress/shard_protocol.hpp"
 #include "gpu/regress/sparse_rows.hpp"
 #include "gpu/regress/verify_inputs.hpp"
 
@@ -39,22 +40,6 @@ void mass_pass(CaseRun& run) {
   a.vocab_size = kVocab;
   a.logits = normal(logits, 1);
   run_mass_pass(run, a);
-}
-
-void shard_prepare(CaseRun& run) {
-  SparseRows logits(kRows);
-  draftproof_shard_prepare_arguments a{};
-  a.shard.rows = kRows;
-  a.shard.vocab_size = 2 * kVocab;
-  a.shard.begin = kVocab / 2;
-  a.shard.end = a.shard.begin + kVocab;
-  a.shard.devices = 1;
-  a.shard.logits = normal(logits, 5);
-  a.tile_exponent = run.output<std::int32_t>("tile_exponent", kRows * 4);
-  a.largest = run.output<std::int64_t>("largest", kRows);
-  a.own_exponent = run.output<std::int32_t>("own_exponent", kRows * 3);
-  a.own_sum = run.output<std::uint64_t>("own_sum", kRows * 3);
-  device::shard_prepare(a, run.settings());
 }
 
 void guidance(CaseRun& run) {
@@ -198,8 +183,45 @@ void kv_commit(CaseRun& run) {
 
 }  // namespace
 
-RegressCase far_shard_prepare_case() {
-  return far_case("shard_prepare", shard_prepare);
+// The second of three devices has its logits far apart; the messages are those of the same logits close together.
+RegressCase far_shard_case(const char* name, std::function<void(CaseRun&, ShardCalls&, const ShardMessages&)> call) {
+  const LateInputs<ShardCase> inputs([] {
+    ShardInputs in = normal_shards(kRows, 2 * kVocab, DRAFTPROOF_F32, {0, kVocab / 2, kVocab / 2 + kVocab, 2 * kVocab});
+    in.top_k = {50, 0, 900, 20};
+    in.top_p = {0.9f, 0.8f, 1.0f, 0.95f};
+    ShardMessages messages = across_devices(in, {});
+    return ShardCase{"", std::move(in), std::move(messages)};
+  });
+  return far_case(name, [inputs, call = std::move(call)](CaseRun& run) {
+    SparseRows logits(kRows);
+    ShardCalls calls(run, (*inputs).in, &logits);
+    call(run, calls, (*inputs).messages);
+  });
+}
+// A request whose last target row, of the bonus token, lies beyond 2^32, and so does the one before.
+RegressCase far_shard_verify_case() {
+  struct Inputs {
+    ShardDrafts drafts;
+    ShardVerifyMessages messages;
+  };
+  const LateInputs<Inputs> inputs([] {
+    VerifyShape shape;
+    shape.draft_lens = {kRows - 1};
+    shape.vocab_size = kVocab;
+    shape.target_kind = DRAFTPROOF_LOGITS;
+    shape.proposal_kind = DRAFTPROOF_ONE_HOT;
+    shape.spread = 12.0f;
+    VerifyInputs whole = verify_inputs(8, shape);
+    for (std::int64_t place = 0; place + 1 < kRows; ++place) whole.draft_at(0, place) = first_token(whole, 0, place);
+    ShardDrafts drafts = cut_drafts(std::move(whole), {0, kVocab});
+    ShardVerifyMessages messages = verified_across_devices(drafts, {});
+    return Inputs{std::move(drafts), std::move(messages)};
+  });
+  return far_case("shard_verify", [inputs](CaseRun& run) {
+    SparseRows target(kRows);
+    ShardVerifyCalls calls(run, (*inputs).drafts, &target);
+    for (std::int32_t stage = 0; stage < 5; ++stage) call_shard_verify(run, calls.verify(0, (*inputs).messages, stage));
+  });
 }
 RegressCase far_mass_pass_case() {
   return far_case("mass_pass", mass_pass);

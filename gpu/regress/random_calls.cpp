@@ -4,96 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.hpp"
 #include "gpu/api.hpp"
-#include "gpu/regress/inputs.hpp"
-#include "gpu/regress/shard_protocol.hpp"
+#include "gpu/regress/random_call.hpp"
 
 namespace draftproof::regress {
 namespace {
-
-// A stream of random words, the same on every machine.
-class RandomWords {
- public:
-  explicit RandomWords(std::uint64_t seed) : noise_(seed) {}
-  std::uint32_t word() { return noise_.word(next_++); }
-  std::int64_t below(std::int64_t n) { return noise_.below(next_++, n); }
-  bool chance(double probability) { return noise_.uniform(next_++) < probability; }
-  float normal() { return static_cast<float>(noise_.normal(next_++)); }
-
- private:
-  Noise noise_;
-  std::uint64_t next_ = 0;
-};
-
-// Makes the arrays of a call.
-class RandomCall {
- public:
-  RandomCall(CaseRun& case_run, std::uint64_t seed) : run(case_run), random(seed) {
-    constexpr double kWrong[] = {0.0, 0.0, 0.01, 0.05, 0.2};
-    wrong_ = kWrong[random.below(5)];
-  }
-
-  CaseRun& run;
-  RandomWords random;
-
-  bool is_wrong() { return random.chance(wrong_); }
-  template <class T>
-  T one_of(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(values.size())))];
-  }
-  std::int64_t wrong_index() {
-    constexpr std::int64_t kFar = std::int64_t{1} << 40;
-    return one_of<std::int64_t>({-1, -2, 1, 2, 3, 7, kFar, -kFar, std::numeric_limits<std::int64_t>::max(),
-                                 std::numeric_limits<std::int64_t>::min()});
-  }
-  std::int32_t wrong_id() { return static_cast<std::int32_t>(wrong_index() >> (random.chance(0.5) ? 32 : 0)); }
-  float wrong_number() {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    return one_of<float>({std::nanf(""), kInfinity, -kInfinity, -1.0f, 2.0f, 3e38f, -3e38f, 1e-45f, -0.0f, 0.0f});
-  }
-
-  template <class T>
-  const T* input(const std::vector<T>& values) {
-    return run.input(values);
-  }
-  // [count] of make().
-  template <class T, class Make>
-  const T* input(std::int64_t count, Make make) {
-    std::vector<T> values;
-    for (std::int64_t i = 0; i < count; ++i) values.push_back(make());
-    return run.input(values);
-  }
-  template <class T, class Make>
-  const T* maybe(std::int64_t count, Make make, double probability = 0.4) {
-    return random.chance(probability) ? input<T>(count, make) : nullptr;
-  }
-  // Begins with the same bytes for every executor: a call that is refused, or padding, leaves them.
-  template <class T>
-  T* output(const std::string& name, std::int64_t count) {
-    return run.in_out(name, std::vector<T>(static_cast<std::size_t>(count), static_cast<T>(kPoison)));
-  }
-  template <class T>
-  T* maybe_output(const std::string& name, std::int64_t count) {
-    return random.chance(0.6) ? output<T>(name, count) : nullptr;
-  }
-
-  // Makes the call. What it is refused for is compared like an output.
-  template <class Call>
-  void compare(Call call) {
-    try {
-      call(run.settings());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::usage) throw;
-      const std::string message = error.what();
-      run.in_out("refusal", std::vector<char>(message.begin(), message.end()));
-    }
-  }
-
- private:
-  static constexpr int kPoison = -91;
-  double wrong_;
-};
 
 std::int64_t vocabulary(RandomCall& call) {
   return call.one_of<std::int64_t>({1, 2, 7, 31, 33, 100, 4096, 4097, 8192});
@@ -457,124 +372,6 @@ void kv_commit(RandomCall& call) {
   call.compare([&](const auto& settings) { device::kv_commit(a, settings); });
 }
 
-// One device of rows across devices; what all have said before comes from the reference.
-struct RandomShard {
-  ShardInputs in;
-  ShardMessages messages;
-  std::int32_t device;
-
-  explicit RandomShard(RandomCall& call)
-      : in(random_shards(call.random.word())),
-        messages(across_devices(in, {})),
-        device(static_cast<std::int32_t>(call.random.below(in.devices()))) {}
-
-  draftproof_shard shard(RandomCall& call) const {
-    draftproof_shard c = in.shard(call.run, device);
-    if (!call.is_wrong()) return c;
-    switch (call.random.below(6)) {
-      case 0:
-        c.rows = -1;
-        break;
-      case 1:
-        c.vocab_size = 0;
-        break;
-      case 2:
-        c.begin = c.end + 1;
-        break;
-      case 3:
-        c.end = c.vocab_size + 1;
-        break;
-      case 4:
-        c.device = c.devices;
-        break;
-      default:
-        c.devices = 257;
-        c.logits.data = c.temperature = nullptr;
-    }
-    return c;
-  }
-};
-
-void shard_prepare(RandomCall& call) {
-  const RandomShard one(call);
-  draftproof_shard_prepare_arguments a{};
-  a.shard = one.shard(call);
-  a.tile_exponent = call.output<std::int32_t>("tile_exponent", one.in.rows * (one.in.tiles() + 1));
-  a.largest = call.output<std::int64_t>("largest", one.in.rows);
-  a.own_exponent = call.output<std::int32_t>("own_exponent", one.in.rows * one.in.tiles());
-  a.own_sum = call.output<std::uint64_t>("own_sum", one.in.rows * one.in.tiles());
-  call.compare([&](const auto& settings) { device::shard_prepare(a, settings); });
-}
-
-void shard_summarise(RandomCall& call) {
-  const RandomShard one(call);
-  const auto d = static_cast<std::size_t>(one.device);
-  draftproof_shard_summarise_arguments a{};
-  a.shard = one.shard(call);
-  a.tile_exponent = call.input(one.messages.tile_exponent);
-  a.own_exponent = call.input(one.messages.own_exponent[d]);
-  a.own_sum = call.input(one.messages.own_sum[d]);
-  if (call.random.chance(0.6)) a.kept = call.run.optional(one.messages.kept);
-  a.tile_sum = call.output<std::uint64_t>("tile_sum", one.in.rows * one.in.tiles());
-  call.compare([&](const auto& settings) { device::shard_summarise(a, settings); });
-}
-
-void shard_select(RandomCall& call) {
-  const RandomShard one(call);
-  const bool has_rounds = !one.messages.rounds.empty();
-  const auto rows = static_cast<std::size_t>(one.in.rows);
-  const ShardRound at =
-      has_rounds
-          ? call.one_of(one.messages.rounds)
-          : ShardRound{0, 0, {}, std::vector<draftproof_shard_search>(rows), std::vector<draftproof_shard_kept>(rows)};
-  draftproof_shard_select_arguments a{};
-  a.shard = one.shard(call);
-  a.tile_exponent = call.input(one.messages.tile_exponent);
-  a.largest = call.input(one.messages.largest);
-  a.parameters = one.in.filters(call.run);
-  a.filter = call.is_wrong() ? 2 : at.filter;
-  a.round = call.is_wrong() ? 7 : at.round;
-  if (at.round > 0) a.combined = call.input(at.combined);
-  a.search = call.run.in_out("search", at.search);
-  a.kept = call.run.in_out("kept", at.kept);
-  if (at.round < 6)
-    a.message =
-        call.output<std::uint64_t>("message", one.in.rows * ShardRound::words(at.filter, at.round, one.in.devices()));
-  call.compare([&](const auto& settings) { device::shard_select(a, settings); });
-}
-
-void shard_draw(RandomCall& call) {
-  const RandomShard one(call);
-  const bool is_race = one.in.sampler == DRAFTPROOF_RACE;
-  draftproof_shard_draw_arguments a{};
-  a.shard = one.shard(call);
-  a.tile_exponent = call.input(one.messages.tile_exponent);
-  a.largest = call.input(one.messages.largest);
-  a.tile_sum = call.input(one.messages.tile_sum);
-  a.kept = call.run.optional(one.messages.kept);
-  a.randomness = one.in.randomness(call.run);
-  a.row_in_step = call.input(one.in.row_in_step());
-  a.sampler = call.is_wrong() ? 2 : one.in.sampler;
-  a.purpose = call.is_wrong() ? 3 : DRAFTPROOF_TARGET_SAMPLE;
-  const auto stage = static_cast<std::int32_t>(call.random.below(3));
-  a.stage = call.is_wrong() ? 3 : stage;
-  if (stage > 0) a.combined = call.input(one.messages.drawn[stage - 1]);
-  if (stage < 2 && is_race)
-    a.winner = call.run.in_out("winner", one.messages.winner[static_cast<std::size_t>(one.device)]);
-  if (stage < 2)
-    a.message = call.output<std::int64_t>("message", one.in.rows * (stage == 0 && !is_race ? one.in.devices() : 1));
-  if (stage == 2) {
-    a.tokens = call.output<std::int32_t>("tokens", one.in.rows);
-    a.logprobs = call.output<float>("logprobs", one.in.rows);
-    a.status = call.output<std::int32_t>("status", one.in.rows);
-  }
-  call.compare([&](const auto& settings) {
-    a.workspace_bytes = device::shard_draw_workspace_bytes(a);
-    a.workspace = call.run.workspace(a.workspace_bytes);
-    device::shard_draw(a, settings);
-  });
-}
-
 constexpr struct {
   const char* name;
   void (*make)(RandomCall&);
@@ -588,10 +385,11 @@ constexpr struct {
     {"verify_tree", [](RandomCall& call) { verify(call, Form::tree); }},
     {"tree_mask", tree_mask},
     {"kv_commit", kv_commit},
-    {"shard_prepare", shard_prepare},
-    {"shard_summarise", shard_summarise},
-    {"shard_select", shard_select},
-    {"shard_draw", shard_draw},
+    {"shard_prepare", random_shard_prepare},
+    {"shard_summarise", random_shard_summarise},
+    {"shard_select", random_shard_select},
+    {"shard_draw", random_shard_draw},
+    {"shard_verify", random_shard_verify},
 };
 
 }  // namespace

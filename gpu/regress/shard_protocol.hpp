@@ -6,28 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "gpu/regress/inputs.hpp"
+#include "gpu/regress/shard_inputs.hpp"
 
 namespace draftproof::regress {
-
-// Rows [rows, vocab_size] cut into devices at `cuts`, ascending from 0 to vocab_size; equal ones make an empty device.
-struct ShardInputs : ParameterLists {
-  std::int64_t rows = 0;
-  std::int64_t vocab_size = 0;
-  std::int32_t dtype = DRAFTPROOF_F32;
-  std::vector<float> logits;
-  std::vector<std::int64_t> cuts;
-  std::int32_t sampler = DRAFTPROOF_INVERSE;
-  std::uint64_t seed = 1;
-
-  std::int32_t devices() const { return static_cast<std::int32_t>(cuts.size()) - 1; }
-  std::int64_t tiles() const { return (vocab_size + 4095) / 4096; }
-  bool has_filters() const { return !top_k.empty() || !top_p.empty() || !min_p.empty(); }
-  draftproof_shard shard(CaseRun& run, std::int32_t device) const;
-  draftproof_parameters filters(CaseRun& run) const;  // without the temperature
-  draftproof_randomness randomness(CaseRun& run) const;
-  std::vector<std::uint32_t> row_in_step() const;
-};
 
 // One round of shard_select: what goes in, the same on every device.
 struct ShardRound {
@@ -36,8 +17,6 @@ struct ShardRound {
   std::vector<std::uint64_t> combined;
   std::vector<draftproof_shard_search> search;
   std::vector<draftproof_shard_kept> kept;
-
-  static std::int64_t words(std::int32_t filter, std::int32_t round, std::int32_t devices);
 };
 
 struct ShardMessages {
@@ -56,24 +35,78 @@ struct ShardMessages {
   std::int64_t bytes = 0;  // of the messages of all rows, as combined
 };
 
+struct ShardVerifyMessages {
+  ShardMessages target, proposal;  // nothing is drawn of them
+  std::vector<std::uint64_t> draft, residual;
+  std::vector<std::int64_t> share, drawn;
+  std::vector<std::int32_t> num_accepted;  // of the first device, as those after it
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logprobs;
+  std::vector<std::int32_t> status;
+  std::int64_t bytes = 0;  // of the five stages' messages
+};
+
+// Arguments of the calls on the rows of one side, for one device each: they read what was combined before, and write to
+// new arrays of the run. For random calls outputs begin with the same bytes everywhere: a refused call leaves them.
+class ShardCalls {
+ public:
+  ShardCalls(CaseRun& run, const ShardInputs& in, SparseRows* far = nullptr, bool is_random = false)
+      : run_(run), in_(in), far_(far), is_random_(is_random) {}
+
+  draftproof_shard_prepare_arguments prepare(std::int32_t device);
+  draftproof_shard_summarise_arguments summarise(std::int32_t device, const ShardMessages& m, bool is_filtered);
+  draftproof_shard_select_arguments select(std::int32_t device, const ShardMessages& m, const ShardRound& at);
+  draftproof_shard_draw_arguments draw(std::int32_t device, const ShardMessages& m, std::int32_t stage);
+  draftproof_shard_rows rows(std::int32_t device, const ShardMessages& m);
+
+  std::int64_t words_of_draw(std::int32_t stage) const;
+  std::int64_t words_of_round(std::int32_t filter, std::int32_t round) const;  // 0 of the last
+
+ private:
+  friend class ShardVerifyCalls;
+  template <class T>
+  T* output(const char* name, std::int64_t count);
+  const draftproof_shard& shard(std::int32_t device);
+
+  CaseRun& run_;
+  const ShardInputs& in_;
+  SparseRows* far_;
+  bool is_random_;
+  std::vector<draftproof_shard> shards_;  // [devices] once one is asked for
+};
+
+class ShardVerifyCalls {
+ public:
+  ShardVerifyCalls(CaseRun& run, const ShardDrafts& in, SparseRows* far = nullptr, bool is_random = false)
+      : run_(run), in_(in), target_(run, in.target, far, is_random), proposal_(run, in.proposal, nullptr, is_random) {}
+
+  draftproof_shard_verify_arguments verify(std::int32_t device, const ShardVerifyMessages& m, std::int32_t stage);
+  std::int64_t words(std::int32_t stage) const;  // of the message of a stage
+
+ private:
+  CaseRun& run_;
+  const ShardDrafts& in_;
+  ShardCalls target_;
+  ShardCalls proposal_;
+};
+
 // settings: of an executor on the host. Error (internal): devices disagree about tokens, log-probabilities or statuses.
 ShardMessages across_devices(const ShardInputs& in, const draftproof_settings& settings);
+ShardVerifyMessages verified_across_devices(const ShardDrafts& in, const draftproof_settings& settings);
 
 // The calls, each beside its cases.
 void call_shard_prepare(const draftproof_shard_prepare_arguments& a, const draftproof_settings& settings);
 void call_shard_summarise(const draftproof_shard_summarise_arguments& a, const draftproof_settings& settings);
 void call_shard_select(const draftproof_shard_select_arguments& a, const draftproof_settings& settings);
 void call_shard_draw(CaseRun& run, draftproof_shard_draw_arguments a);
+void call_shard_verify(CaseRun& run, draftproof_shard_verify_arguments a);
 
-// Inputs of many kinds: splits (cuts inside tiles, at ties, empty devices), filters, masked and bad rows. The messages
-// are those of the reference.
+// Kinds of inputs with the messages of the reference.
 struct ShardCase {
   std::string what;
   ShardInputs in;
   ShardMessages messages;
 };
 std::vector<ShardCase> shard_cases();
-// One of these kinds at random.
-ShardInputs random_shards(std::uint64_t seed);
 
 }  // namespace draftproof::regress

@@ -1,6 +1,7 @@
 // Cases of the sums of rows across devices, before filters and after them.
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/far_cases.hpp"
 #include "gpu/regress/shard_protocol.hpp"
 
 namespace draftproof::regress {
@@ -13,21 +14,16 @@ std::vector<RegressCase> shard_summarise_cases() {
   std::vector<RegressCase> cases;
   for (const ShardCase& one : shard_cases()) {
     const auto run = [one](CaseRun& r) {
-      for (std::int32_t d = 0; d < one.in.devices(); ++d) {
-        draftproof_shard_summarise_arguments a{};
-        a.shard = one.in.shard(r, d);
-        a.tile_exponent = r.input(one.messages.tile_exponent);
-        a.own_exponent = r.input(one.messages.own_exponent[static_cast<std::size_t>(d)]);
-        a.own_sum = r.input(one.messages.own_sum[static_cast<std::size_t>(d)]);
-        for (const bool is_filtered : {false, true}) {
-          if (is_filtered) a.kept = r.optional(one.messages.kept);
-          a.tile_sum = r.output<std::uint64_t>("tile_sum", one.in.rows * one.in.tiles());
-          call_shard_summarise(a, r.settings());
-        }
-      }
+      ShardCalls calls(r, one.in);
+      for (std::int32_t d = 0; d < one.in.devices(); ++d)
+        for (const bool is_filtered : {false, true})
+          call_shard_summarise(calls.summarise(d, one.messages, is_filtered), r.settings());
     };
     cases.push_back({"shard_summarise/" + one.what + "/B" + std::to_string(one.in.rows), run, {128, 512}});
   }
+  cases.push_back(far_shard_case("shard_summarise", [](CaseRun& r, ShardCalls& calls, const ShardMessages& m) {
+    call_shard_summarise(calls.summarise(1, m, true), r.settings());
+  }));
   return cases;
 }
 

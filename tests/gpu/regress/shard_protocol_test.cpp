@@ -1,6 +1,7 @@
 // Rows across devices by the calls of draftproof.h: the tokens of whole rows, whatever the split.
 #include "gpu/regress/shard_protocol.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <span>
@@ -52,6 +53,27 @@ void check_equal(const ShardInputs& in, const ShardMessages& across) {
   CHECK(across.status == whole.status);
 }
 
+// Compares with draftproof_verify_chain of the same rows, uncut, by the reference.
+void check_equal(const ShardDrafts& in, const ShardVerifyMessages& across) {
+  const draftproof_settings settings{};
+  const auto memory = device::memory_of(DRAFTPROOF_REFERENCE);
+  CaseRun run(*memory, settings);
+  run_verifier({"verify_chain", device::verify_chain_workspace_bytes, device::verify_chain}, run,
+               arguments_of(run, in.whole), true);
+  const std::vector<Output> outputs = run.outputs();
+  const auto check = [&](const char* name, const auto& found) {
+    INFO(name);
+    const auto whole = std::find_if(outputs.begin(), outputs.end(), [&](const Output& o) { return o.name == name; });
+    REQUIRE(whole != outputs.end());
+    REQUIRE(whole->bytes.size() == found.size() * sizeof(found[0]));
+    CHECK((found.empty() || std::memcmp(whole->bytes.data(), found.data(), whole->bytes.size()) == 0));
+  };
+  check("num_accepted", across.num_accepted);
+  check("tokens", across.tokens);
+  check("logprobs", across.logprobs);
+  check("status", across.status);
+}
+
 }  // namespace
 
 TEST_CASE("the shard calls draw the tokens of the whole rows, by the reference and by the kernels",
@@ -80,6 +102,39 @@ TEST_CASE("random splits of random rows draw the tokens of the whole rows by the
   CHECK(drawn > count);
 }
 
+TEST_CASE("shard_verify decides and draws as verify_chain of whole rows, by the reference and by the kernels",
+          "[shards][release]") {
+  draftproof_settings simt{};
+  simt.executor = DRAFTPROOF_SIMT;
+  std::int64_t accepted = 0;
+  std::int64_t recovered = 0;
+  for (const auto& [what, in] : kinds_of_shard_drafts()) {
+    INFO(what);
+    const ShardVerifyMessages of_reference = verified_across_devices(in, {});
+    check_equal(in, of_reference);
+    check_equal(in, verified_across_devices(in, simt));
+    for (std::size_t b = 0; b < of_reference.num_accepted.size(); ++b) {
+      accepted += of_reference.num_accepted[b];
+      recovered += of_reference.status[b] == 0 && of_reference.num_accepted[b] < in.whole.shape.draft_lens[b] ? 1 : 0;
+    }
+  }
+  CHECK(accepted > 50);
+  CHECK(recovered > 30);
+}
+
+TEST_CASE("random drafts over random splits are verified as those of whole rows by shard_verify", "[shards]") {
+  std::int64_t emitted = 0;
+  const std::int64_t count = testing::fewer_if_sanitized(200);
+  for (std::int64_t seed = 0; seed < count; ++seed) {
+    const ShardDrafts in = random_shard_drafts(static_cast<std::uint64_t>(seed));
+    INFO("random_shard_drafts(" << seed << ")");
+    const ShardVerifyMessages across = verified_across_devices(in, {});
+    check_equal(in, across);
+    for (const std::int32_t token : across.tokens) emitted += token >= 0 ? 1 : 0;
+  }
+  CHECK(emitted > count);
+}
+
 TEST_CASE("a row of 128,256 tokens takes 16 KiB of messages with top_k and top_p, below 1 KiB without", "[shards]") {
   ShardInputs in;
   in.rows = 1;
@@ -95,6 +150,13 @@ TEST_CASE("a row of 128,256 tokens takes 16 KiB of messages with top_k and top_p
   CHECK(filtered.bytes == 4 * 33 + 8 + 2 * 8 * 32 + search + 8 * 16 + 8);
   CHECK(filtered.bytes < 16 * 1024);
   check_equal(in, filtered);
+  // Five drafts: a word each, the sums of the tiles of one row, a share of each device, a token.
+  VerifyShape shape;
+  shape.draft_lens = {5};
+  shape.vocab_size = in.vocab_size;
+  shape.target_kind = shape.proposal_kind = DRAFTPROOF_LOGITS;
+  const ShardDrafts drafts = cut_drafts(verify_inputs(1, shape), in.cuts);
+  CHECK(verified_across_devices(drafts, {}).bytes == 8 * 5 + 8 * 33 + 8 * 16 + 8);
 }
 
 }  // namespace draftproof::regress
