@@ -12,7 +12,7 @@
 #include "cli/shared/ranks.hpp"
 #include "cli/shared/sampling_options.hpp"
 #include "reference/random/philox.hpp"
-#include "reference/shard/sharded_row.hpp"
+#include "reference/shard/sharded_masses.hpp"
 #include "sim/cost/logits_exchange.hpp"
 
 namespace draftproof {

@@ -5,7 +5,7 @@
 #include "base/split.hpp"
 #include "python/src/bindings.hpp"
 #include "python/src/requests.hpp"
-#include "reference/shard/sharded_row.hpp"
+#include "reference/shard/sharded_masses.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/step/verify_step.hpp"
 #include "reference/verify/chance.hpp"

@@ -17,6 +17,14 @@
 
 namespace draftproof {
 
+// A logit and its token as a word of a message, and back.
+inline std::uint64_t word_of(const RankedLogit& logit) {
+  return std::uint64_t{bit_cast<std::uint32_t>(logit.value)} << 32 | static_cast<std::uint32_t>(logit.token);
+}
+inline RankedLogit logit_of(std::uint64_t word) {
+  return {bit_cast<float>(static_cast<std::uint32_t>(word >> 32)), static_cast<Token>(word & 0xffffffffu)};
+}
+
 class RowShard {
  public:
   explicit RowShard(const TokenRange& range);

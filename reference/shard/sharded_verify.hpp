@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/shard/sharded_row.hpp"
+#include "reference/shard/sharded_masses.hpp"
 #include "reference/step/verifiers.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/chain.hpp"

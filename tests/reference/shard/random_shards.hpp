@@ -12,7 +12,7 @@
 
 #include "base/dtype.hpp"
 #include "base/strict_number.hpp"
-#include "reference/shard/sharded_row.hpp"
+#include "reference/shard/sharded_masses.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/test_random.hpp"
 
