@@ -1,5 +1,5 @@
 // A token of rows that lie on several devices (twin: reference_executor/shard.cpp over RowShard; as a whole
-// ShardedMasses of reference/shard/sharded_row.hpp).
+// ShardedMasses of reference/shard/sharded_masses.hpp).
 //
 //   inverse mass   stage 0: the share of each device of the drawn tile; stage 1: its owner finds the token
 //   race           stage 0: the best score of each device; stage 1: the tokens that have it, of which the lowest wins

@@ -1,5 +1,7 @@
 """Rows across devices: the tokens of `sample`, whatever the split, in one process and in one for each part."""
 
+import concurrent.futures
+import importlib.util
 import multiprocessing
 import pathlib
 import re
@@ -72,6 +74,36 @@ def by_processes(parts, *given):
     for process in others:
         process.join()
     return found, first.bytes
+
+
+def of_process_group(group, parts, rank, *given):
+    """One process of a group of torch.distributed, which meets the others at a file."""
+    import torch
+    from torch import distributed
+    operations = {"sum": distributed.ReduceOp.SUM, "max": distributed.ReduceOp.MAX}
+    distributed.init_process_group("gloo", init_method=f"file://{group}", rank=rank, world_size=len(parts))
+    tokens = of_one_part(lambda array, op: distributed.all_reduce(torch.from_numpy(array), operations[op]), parts, rank, *given)
+    distributed.destroy_process_group()
+    return tokens
+
+
+def by_process_group(group, parts, *given):
+    """What each process of a group gets. torch is imported in these alone."""
+    with concurrent.futures.ProcessPoolExecutor(len(parts), multiprocessing.get_context("fork")) as pool:
+        found = [pool.submit(of_process_group, group, parts, rank, *given) for rank in range(len(parts))]
+        return [tokens.result() for tokens in found]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("carrier", ["pipes", "torch"])
+def test_any_number_of_processes_gives_the_tokens_of_one(carrier, ranks, tmp_path):
+    if carrier == "torch" and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    logits = np.random.default_rng(7).normal(size=(4, 6001)).astype(np.float32)
+    parts = [np.ascontiguousarray(part) for part in np.array_split(logits, ranks, axis=1)]
+    for i, params in enumerate(({}, PARAMS)):
+        found = by_processes(parts, params, 1)[0] if carrier == "pipes" else by_process_group(tmp_path / str(i), parts, params, 1)
+        assert found == ranks * [draftproof.sample(logits, params, 1).tolist()]
 
 
 def test_processes_that_hold_one_part_each_get_the_same_tokens_and_errors():

@@ -85,7 +85,7 @@ class AddressedChance {
   Token race(const Masses& masses, const Address& address) {
     return static_cast<Token>(race_winner(masses, address).token);
   }
-  // Masses on several devices: each device finds its own winner (shard/sharded_row.hpp).
+  // Masses on several devices: each device finds its own winner (shard/sharded_masses.hpp).
   template <class Masses>
   RaceWinner race_winner(const Masses& masses, const Address& address) {
     const auto winner_of = [&](const auto& of_one_device) {
