@@ -1,7 +1,7 @@
 // Chain verification of rows that lie on several devices (twin: reference_executor/shard_verify.cpp over RowShard; as a
 // whole verify_across of reference/shard/sharded_verify.hpp).
 //
-//   stage 0   the owner of a draft says the target's logit and q
+//   stage 0   the owner of a draft says the target's logit (0 of a row that is refused or greedy) and q
 //   stage 1   sums of max(p - q, 0) over the tiles of the row in which a request stopped; of a one-hot proposal the
 //             draft's mass, in its tile; last, whether a part of the proposal holds no probabilities
 //   stage 2   the share of each device of the drawn tile
@@ -104,9 +104,11 @@ __global__ void say_shard_drafts(const __grid_constant__ ShardVerify v) {
     const Token token = v.drafts.tokens[i];
     std::uint64_t word = 0;
     if (range.valid && v.target.holds(token)) {  // the same in all threads
+      const DistributionRow record = v.target.row_of(i + request);
+      const bool is_plain = record.status == DRAFTPROOF_ROW_OK && record.greedy_token == DRAFTPROOF_NO_TOKEN;
+      const float logit = is_plain ? v.target.logit(i + request, token) : 0.0f;
       const float q = proposed(v, request, i - range.begin, token);
-      const auto logit = bit_cast<std::uint32_t>(v.target.logit(i + request, token));
-      word = static_cast<std::uint64_t>(logit) << 32 | bit_cast<std::uint32_t>(q);
+      word = static_cast<std::uint64_t>(bit_cast<std::uint32_t>(logit)) << 32 | bit_cast<std::uint32_t>(q);
     }
     if (threadIdx.x == 0) v.masses[i] = word;
   }

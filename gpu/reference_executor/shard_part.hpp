@@ -117,10 +117,12 @@ inline Part joined_part(const draftproof_shard& s, std::int64_t row, const Known
                         const draftproof_shard_kept* kept) {
   Part part(s, row);
   part.shard().join_tiles(of_row.exponents);
-  part.shard().join_row(of_row.exponent, std::max<std::uint64_t>(of_row.total, 1));
+  const std::uint64_t total = std::max<std::uint64_t>(of_row.total, 1);
+  part.shard().join_row(of_row.exponent, total);
   if (kept != nullptr) {
     const draftproof_shard_kept& k = kept[row];
     if (k.last_value != -kInfinity || k.least_mass != 0) part.shard().keep({k.last_value, k.last_token, k.least_mass});
+    part.shard().join_row(of_row.exponent, total);  // keep() knows the part's own sum alone
   }
   return part;
 }

@@ -53,9 +53,8 @@ class ProposalPart {
       probabilities_->make_probabilities(row_view(s.logits, row, s.end - s.begin), row);
     }
   }
-  const Distribution& distribution() {
-    return logits_ ? logits_->shard().distribution() : probabilities_->distribution();
-  }
+  float probability(Token token) { return shard().distribution().probability(token - shard().base()); }
+  const RowShard& shard() { return logits_ ? logits_->shard() : *probabilities_; }
 
  private:
   std::optional<Part> logits_;
@@ -92,15 +91,17 @@ struct Request {
   // Stage 0.
   std::uint64_t draft_word(std::int64_t place) const {
     if (!range.valid || !holds(a.target.shard, draft(place))) return 0;
-    Part target(a.target.shard, target_row(place));
+    const Token token = draft(place);
     float q = 1.0f;
     if (!is_one_hot(place)) {
       const std::int64_t row = range.begin + place;
       const bool is_usable =
           a.proposal_kind != DRAFTPROOF_LOGITS || known_row(a.proposal, row).status == DRAFTPROOF_ROW_OK;
-      q = is_usable ? ProposalPart(a, row).distribution().probability(draft(place) - target.shard().base()) : 0.0f;
+      q = is_usable ? ProposalPart(a, row).probability(token) : 0.0f;
     }
-    const float x = target.logit(draft(place));
+    const std::int64_t row = target_row(place);
+    const bool is_plain = known_row(a.target, row).status == DRAFTPROOF_ROW_OK && !is_greedy(place);
+    const float x = is_plain ? Part(a.target.shard, row).logit(token) : 0.0f;
     return std::uint64_t{bit_cast<std::uint32_t>(x)} << 32 | bit_cast<std::uint32_t>(q);
   }
 
@@ -137,7 +138,7 @@ class LastMasses {
         excluded_(holds(r.a.target.shard, excluded) ? excluded - target_.shard().base() : kPaddingToken) {
     if (!is_residual) return;
     proposal_.emplace(r.a, r.range.begin + place);
-    residual_ = std::make_unique<DifferenceMasses>(target_.shard().distribution(), &proposal_->distribution());
+    residual_ = std::make_unique<DifferenceMasses>(target_.shard().distribution(), &proposal_->shard().distribution());
     residual_->add_up();
   }
 
