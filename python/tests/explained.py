@@ -1,7 +1,8 @@
-"""python python/tests/explained.py [--faults N] [--seed S] [--blind]: what the audit prints of blind planted faults beside the truth about
-them, and how it is judged: right (site and value), partly (site), wrong (an explanation that names neither), told (a description, no
-explanation) or missed. --blind: each is explained a second time without the explanation that was printed, as a fault is that no rule
-was written for; whatever is printed then of another site is wrong."""
+"""python python/tests/explained.py [--faults N] [--seed S] [--blind]: what the audit prints of blind planted faults
+beside the truth about
+them, and how it is judged: right (site and value), partly (site), wrong (an explanation that names neither), told (a
+description, no explanation) or missed. --blind: each is explained a second time without the explanation that was
+printed, as a fault is that no rule was written for; whatever is printed then of another site is wrong."""
 
 import argparse
 import os
@@ -13,8 +14,9 @@ import time
 
 sys.path.insert(0, os.environ.get("PYTHONPATH", ""))
 
-#: Written down before any explanation was looked at. (kind, fault): (words of the site, words of the value; regular expressions). What
-#: each does in full stands beside the fault in draftproof/planted.
+#: Written down before any explanation was looked at. (kind, fault): (words of the site, words of the value; regular
+#: expressions). What
+#: each does in full is composed in planted_faults.py.
 TRUTH = {
     ("filter", "radix top-k stops after the first digit of 11 bits"): ("top_k", "11 bits|by (index|id)|bucket"),
     ("filter", "the scan for top_p has no carry between tiles of 512"): ("top_p", "512"),
@@ -27,18 +29,21 @@ TRUTH = {
     ("sample", "a top_p of 1 leaves the slot's old top_p"): ("top_p", "call|left"),
     ("sample", "every second call uses the noise of the call before"): ("random numbers", "call before|earlier call"),
     ("sample", "min_p compares probabilities from before the temperature"): ("min_p", "before the temperature"),
-    ("sample", "min_p's bound is of the renormalised top, its tokens are not"): ("min_p", "bound.*largest.*after|divided"),
+    ("sample", "min_p's bound is of the renormalised top, its tokens are not"): ("min_p",
+            "bound.*largest.*after|divided"),
     ("sample", "random bits are read as a signed integer"): ("random numbers", "token 0|below 0|negative"),
     ("sample", "ranks are returned for tokens where min_p is on"): ("rank", "min_p"),
     ("sample", "row 0's min_p serves all rows"): ("min_p", "first"),
     ("sample", "rows 128 apart share a seed"): ("random numbers", "128"),
-    ("sample", "rows from 1024 on read the parameters of row modulo 1024"): ("top_k|top_p|temperature|min_p|parameters", "modulo 1,?024"),
+    ("sample", "rows from 1024 on read the parameters of row modulo 1024"): ("top_k|top_p|temperature|min_p|parameters",
+            "modulo 1,?024"),
     ("sample", "rows without top_k are cut to the batch's largest top_k"): ("top_k", "largest"),
     ("sample", "scaled logits are bfloat16"): ("logits", "bfloat16"),
     ("sample", "softmax saturates at scaled logits of 88"): ("logits", "88"),
     ("sample", "temperature is applied twice to rows with top_k"): ("temperature", "twice.*top_k|\\^ ?2|squared"),
     ("sample", "the index of row and token together is a float32"): ("index|ids", "float32|2\\^24"),
-    ("sample", "the last B % 8 rows have their filters off"): ("filter|top_k|top_p|min_p", "modulo 8|last .*rows|from \\d+ on"),
+    ("sample", "the last B % 8 rows have their filters off"): ("filter|top_k|top_p|min_p",
+                                                               "modulo 8|last .*rows|from \\d+ on"),
     ("sample", "the search over the sorted tokens never ends on the last kept one"): ("last|least likely", "kept"),
     ("sample", "the sort takes float bits as signed integers"): ("sort", "bits"),
     ("sample", "the uniform is linear in the seed"): ("random numbers|seeds", "seeds"),
@@ -46,9 +51,11 @@ TRUTH = {
     ("sample", "top_p's threshold search ends after eight halvings"): ("top_p", "8 halvings"),
     ("sample", "two-stage top_k keeps 32 candidates of each tile of 1024"): ("top_k|tile", "32"),
     ("sample", "where all rows have one top_k, row 0's top_p serves all"): ("top_p", "first"),
-    ("verify", "a greedy request's recovered token is the largest of softmax minus draft probabilities"): ("recovered", "greedy.*residual|residual.*greedy"),
+    ("verify", "a greedy request's recovered token is the largest of softmax minus draft probabilities"): ("recovered",
+            "greedy.*residual|residual.*greedy"),
     ("verify", "a recovered token's id lacks the offset of its vocabulary tile"): ("recovered", "8,?192"),
-    ("verify", "a request without drafts takes its token from the next request's first row"): ("row|bonus", "without drafts|next|late"),
+    ("verify", "a request without drafts takes its token from the next request's first row"): ("row|bonus",
+            "without drafts|next|late"),
     ("verify", "acceptance coins read at the request's own stride"): ("random numbers|coins", "request|draft"),
     ("verify", "acceptance compares the uniform with the running product of the ratios"): ("accept", "product"),
     ("verify", "all requests with top-k are cut at the largest top-k of the batch"): ("top_k", "largest"),
@@ -58,7 +65,8 @@ TRUTH = {
     ("verify", "bonus rows have the next request's parameters"): ("bonus", "next"),
     ("verify", "division by q left out when all requests have at most one draft"): ("q ", "1 .*draft|one draft"),
     ("verify", "draft ids held in 16 bits"): ("draft", "16 bits"),
-    ("verify", "draft probabilities are cut to the target's kept tokens and normalised again"): ("q ", "cut|target's tokens"),
+    ("verify", "draft probabilities are cut to the target's kept tokens and normalised again"): ("q ",
+            "cut|target's tokens"),
     ("verify", "draft probabilities tempered by the target's temperature"): ("q ", "temper"),
     ("verify", "draft probability gathered at the next draft's token"): ("q ", "next draft's token"),
     ("verify", "filters are applied to a request's first row alone"): ("filter", "first row"),
@@ -73,8 +81,10 @@ TRUTH = {
     ("verify", "requests sorted by length put back with the wrong permutation"): ("sorted", "wrong permutation"),
     ("verify", "row offsets restart every 1024 requests"): ("row", "modulo 1,?024"),
     ("verify", "the bonus token is drawn by the coin that accepted the last draft"): ("bonus", "coin"),
-    ("verify", "the map from rows to requests is kept while the numbers of rows and requests stay the same"): ("parameter|temperature|filter|top_k|top_p|row", "call|left"),
-    ("verify", "the zero put at an n-gram draft for its recovered token is still in the target row when the draft is tested"): ("no draft|drafts", "without (draft )?probabilities"),
+    ("verify", "the map from rows to requests is kept while the numbers of rows and requests stay the same"):
+    ("parameter|temperature|filter|top_k|top_p|row", "call|left"),
+    ("verify", "the zero put at an n-gram draft for its recovered token is still in the target row when the draft is "
+               "tested"): ("no draft|drafts", "without (draft )?probabilities"),
     ("verify", "tokens masked in a request's first row are masked in all its rows"): ("mask", "first row"),
 }
 
@@ -89,9 +99,10 @@ def judged(text, rule, truth):
 
 
 def main():
+    from planted_faults import FAULTS
+
     from draftproof import audit_callable
     from draftproof.callable import hypotheses
-    from draftproof.planted import FAULTS
 
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--faults", type=int, default=len(TRUTH))
@@ -102,7 +113,7 @@ def main():
     verdicts, seconds, lengths = [], [], []
     for kind, fault in chosen:
         without = set()
-        for again in range(1 + given.blind):
+        for _ in range(1 + given.blind):
             hypotheses.LEFT_OUT = without
             begin = time.process_time()
             found = audit_callable(FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
@@ -115,8 +126,10 @@ def main():
         seconds.append(spent)
         lengths.append(len(found.sentence))
         print(f"{verdict:6} {spent:4.0f} s  {kind}, {fault}\n       | {found.sentence}", flush=True)
-    print(f"{len(chosen)} faults: " + ", ".join(f"{verdicts.count(v)} {v}" for v in ("right", "partly", "wrong", "told", "missed")) +
-          f"; median {statistics.median(seconds):.0f} s, at most {max(seconds):.0f} s of CPU; median sentence {statistics.median(lengths):.0f} characters")
+    print(f"{len(chosen)} faults: " + ", ".join(f"{verdicts.count(v)} {v}"
+                                                for v in ("right", "partly", "wrong", "told", "missed")) +
+          f"; median {statistics.median(seconds):.0f} s, at most {max(seconds):.0f} s of CPU; median sentence "
+          f"{statistics.median(lengths):.0f} characters")
 
 
 if __name__ == "__main__":

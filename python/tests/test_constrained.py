@@ -1,11 +1,27 @@
-"""audit_callable(kind="constrained"): sound callables pass, faulty ones are found in `quick`, with a suspect that names the fault."""
+"""audit_callable(kind="constrained"): sound callables pass, faulty ones are found in `quick`, with a suspect that names
+the fault."""
+
+import copy
 
 import numpy as np
 import pytest
+from planted_faults import FAULTS, WORDS, Trees
 
 import draftproof
 from draftproof.callable import grammars
-from draftproof.planted.constrained import FAULTS, SOUND, Constrained, NotRolledBack
+from draftproof.planted.sound import Constrained
+
+NotRolledBack = FAULTS["constrained"]["state not rolled back"]
+
+
+class OfCopies(Constrained):
+    def masked(self, x, b):
+        given, self.matchers = self.matchers, list(map(copy.copy, self.matchers))
+        masks, self.matchers = super().masked(x, b), given
+        return masks
+
+
+SOUND = {"chain": Constrained, "chain, masks from copies": OfCopies, "trees": Trees}
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -15,20 +31,20 @@ def test_sound_constrained_samplers_are_not_accused(name):
     assert any("trees" in note for note in found.notes) == (name != "trees")
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", WORDS)
 def test_every_fault_of_constrained_samplers_is_found_and_named(name):
-    fault, words = FAULTS[name]
-    found = draftproof.audit_callable(fault(), kind="constrained", profile="quick", failures_max=1)
+    found = draftproof.audit_callable(FAULTS["constrained"][name](), kind="constrained", profile="quick",
+                                      failures_max=1)
     assert found.verdict == "biased", found
-    assert found.failures[0].suspect == words, found
+    assert found.failures[0].suspect == WORDS[name], found
 
 
 def test_the_code_of_a_failure_shows_it_again():
     found = draftproof.audit_callable(NotRolledBack(), kind="constrained", profile="quick", failures_max=1)
-    code = found.failures[0].snippet.replace("# sampler: the callable under audit, NotRolledBack",
-                                             "from draftproof.planted.constrained import NotRolledBack; sampler = NotRolledBack()")
+    code = found.failures[0].snippet.replace("# sampler: the callable under audit, FaultyConstrained",
+                                             "sampler = NotRolledBack()")
     said = []
-    exec(code.replace("print(", "said.append("), {"said": said})
+    exec(code.replace("print(", "said.append("), {"said": said, "NotRolledBack": NotRolledBack})
     assert "leave a matcher in another state" in said[0]
 
 
@@ -44,7 +60,8 @@ def test_matchers_allow_what_the_grammar_says_and_go_back():
     matcher = draftproof.Matcher(grammars.loop(70))
     assert matcher.allowed().nonzero()[0].tolist() == [*range(0, 69, 3), 69]
     words = matcher.bitmask().view(np.uint32)
-    assert words.shape == (3,) and [t for t in range(70) if words[t // 32] >> (t % 32) & 1] == matcher.allowed().nonzero()[0].tolist()
+    assert words.shape == (3,) and [t for t in range(70) if words[t // 32] >> (t % 32) &
+                                    1] == matcher.allowed().nonzero()[0].tolist()
     assert matcher.accept(3) and not matcher.accept(3) and matcher.accept(1) and matcher.tokens == [3, 1]
     matcher.rollback(2)
     assert matcher.accept(69) and matcher.is_terminated() and not matcher.accept(0) and matcher.accept(69)

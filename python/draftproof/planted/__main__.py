@@ -1,5 +1,5 @@
-"""python -m draftproof.planted [--profile quick] [--kind all] [--processes N] [--json] [FAULT ...]: self_test, a line an audit. Ends with
-status 1 where a sound callable is accused, or a fault missed that is meant to be found."""
+"""python -m draftproof.planted [--profile quick] [--kind all] [--processes N] [--json] [FAULT ...]: self_test, a line
+an audit. Ends with status 1 where a sound callable is accused, or a fault missed that is meant to be found."""
 
 import argparse
 import sys
@@ -8,7 +8,8 @@ from . import FAULTS, self_test
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m draftproof.planted", description=str(self_test.__doc__).splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m draftproof.planted",
+                                     description=str(self_test.__doc__).splitlines()[0])
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--kind", default="all", help=f"all, {', '.join(FAULTS)}")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="audits side by side")

@@ -1,4 +1,5 @@
-"""self_test: audits the planted faults and says what a profile finds of them; `draftproof audit --self-test --profile quick`."""
+"""self_test: audits the planted faults and says what a profile finds of them; `draftproof audit --self-test --profile
+quick`."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ SOUND = "sound"
 class Planted:
     """What one audit found: of a callable with a planted fault, or of the sound one (fault 'sound').
 
-    found: it failed, or is called exact and slow (`but`). case, test, suspect: of the failure. profiles: those that make the draws
-    which found it, the one that was run among them. n: rows drawn in all; seconds: of CPU in `quick`, of the clock in others.
+    found: it failed, or is called exact and slow (`but`). case, test, suspect: of the failure. profiles: those that
+    make the draws which found it, the one that was run among them. n: rows drawn in all; seconds: of CPU in `quick`, of
+    the clock in others.
     """
 
     kind: str
@@ -42,10 +44,9 @@ class Planted:
 
     def __str__(self) -> str:
         found = f"{self.case} | {self.test} | {self.suspect}" if self.case else self.but or "nothing found"
-        unseen = table.UNSEEN.get((self.kind, self.fault), "") if not self.found else ""
         wrong = "" if self.is_right else "MISSED " if self.fault != SOUND else "ACCUSED "
-        return (f"{wrong}{self.kind}, {self.fault}: {found}"
-                f"{f' ({unseen})' if unseen else ''}; {self.n:,} rows, {self.seconds:.1f} s")
+        return (f"{wrong}{self.kind}, {self.fault}: {found}; "
+                f"{self.n:,} rows, {self.seconds:.1f} s")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,7 @@ class SelfTest:
     @property
     def is_finding(self) -> bool:
         """Was a sound callable accused, or a fault missed that is meant to be found?"""
-        return any(not one.is_right and (one.kind, one.fault) not in table.UNSEEN for one in self.faults)
+        return any(not one.is_right for one in self.faults)
 
     @property
     def sentence(self) -> str:
@@ -67,7 +68,8 @@ class SelfTest:
         found = [one for one in wrong if one.found]
         missed = ", ".join(f"{one.kind}, {one.fault}" for one in wrong if not one.found)
         every = sum(len(one.profiles) == len(PROFILES) for one in found)
-        return (f"{self.profile} finds {len(found)} of {len(wrong)} planted faults" + (f" (not: {missed})" if missed else "") +
+        return (f"{self.profile} finds {len(found)} of {len(wrong)} planted faults" +
+                (f" (not: {missed})" if missed else "") +
                 f", {every} of them by draws that every profile makes; "
                 f"{sum(one.found for one in sound)} of {len(sound)} sound callables accused")
 
@@ -92,10 +94,12 @@ def audited(kind: str, fault: str, profile: str) -> Planted:
     audit = audit_callable(callable_, kind=kind, failures_max=1, profile=profile)
     failure = audit.failures[0] if audit.failures else None
     found = failure is not None or bool(audit.but)
-    by_every = audit.but or (failure is not None and failure.by_every_profile)  # what is slow shows in whatever is drawn
-    return Planted(kind, fault, found, failure.sentence.split(": ")[0] if failure else "", failure.name if failure else "",
-                   failure.suspect if failure else "", audit.but, (tuple(PROFILES) if by_every else (profile,)) if found else (),
-                   audit.n, audit.seconds)
+    # what is slow shows in whatever is drawn
+    by_every = audit.but or (failure is not None and failure.by_every_profile)
+    return Planted(kind, fault, found, failure.sentence.split(": ")[0] if failure else "",
+                   failure.name if failure else "",
+                   failure.suspect if failure else "", audit.but,
+                   (tuple(PROFILES) if by_every else (profile,)) if found else (), audit.n, audit.seconds)
 
 
 def chosen(kinds: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
@@ -110,11 +114,13 @@ def chosen(kinds: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
 
 def self_test(profile: str = "quick", kind: str = "all", faults: Sequence[str] = (), processes: int = 1,
               each: Callable[[Planted], Any] | None = None) -> SelfTest:
-    """Audits every planted fault, and the sound callable of each kind, with this profile; an audit ends at its first failure.
+    """Audits every planted fault, and the sound callable of each kind, with this profile; an audit ends at its first
+    failure.
 
-    kind: 'sample', 'filter', 'verify', 'constrained' or 'all'; faults: names, all if empty ('sound' is the sound callable);
-    processes: audits side by side, spawned, so that a script needs its `if __name__ == "__main__"`; each: is called with every result as
-    it comes, in order.
+    kind: 'sample', 'filter', 'verify', 'constrained' or 'all'; faults: names, all if empty ('sound' is the sound
+    callable);
+    processes: audits side by side, spawned, so that a script needs its `if __name__ == "__main__"`; each: is called
+    with every result as it comes, in order.
     """
     if kind != "all" and kind not in table.FAULTS:
         raise Error(f"kind: is {kind!r}; expected all, {', '.join(table.FAULTS)}")
