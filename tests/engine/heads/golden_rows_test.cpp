@@ -287,7 +287,11 @@ TEST_CASE("Medusa heads of two linear layers compute what these say, without a r
   const HeadFiles files = medusa_of_linears();
   const TemporaryFolder folder;
   files.write(folder);
-  DraftHead head = Target(TinyLlama()).head(open_head_files(folder.path()));
+  TinyLlama tiny;
+  tiny.heads = 2;
+  tiny.kv_heads = 1;
+  tiny.head_size = 16;
+  DraftHead head = Target(tiny).head(open_head_files(folder.path()));
   TestRandom random(7);
   std::vector<float> states(2 * 32), logits;
   for (float& x : states) x = random.normal();
