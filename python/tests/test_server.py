@@ -142,6 +142,20 @@ def test_a_server_that_a_parameter_ends_is_accused_and_audited_without_it(serve,
         draftproof.audit_server(serve().url, without=("seed",))
 
 
+def test_a_request_that_the_end_of_the_time_cuts_off_accuses_nobody(serve, monkeypatch):
+    ask = Wire.ask
+
+    def late(wire, method, path, body=None):
+        if (body or {}).get("top_p", 1.0) < 1.0:
+            wire.seconds_max = 0.0
+            raise draftproof.Error("timed out")
+        return ask(wire, method, path, body)
+    monkeypatch.setattr(Wire, "ask", late)
+    found = draftproof.audit_server(serve().url)
+    assert (found.verdict, found.exit_code) == ("inconclusive", 4)
+    assert "server: the run ended early: timed out" in found.sentence and not any(line.curl for line in found.lines)
+
+
 def test_a_penalty_shows_the_hidden_logsumexp(serve, tmp_path):
     saved, server = tmp_path / "run.jsonl", serve()
     found = draftproof.audit_server(server.url, only=("parameters",), connections=2, save=str(saved))

@@ -29,8 +29,8 @@ def _ended(j: Judge) -> None:
                   + ("" if lives else f"; the server then ends (--without {name} audits the rest)"), number)
             j.audit.ended_at = "" if lives else name
     if j.lost and not j.audit.ended_at:
-        at = next((number for number, record in enumerate(j.records) if not record.status), None)
-        j.add("server", "failure", f"the run ended early: {j.lost}", at)
+        at = next((number for number, record in enumerate(j.records) if not 0 < record.status < 500), None)
+        j.add("server", "inconclusive" if at is None else "failure", f"the run ended early: {j.lost}", at)  # None: its time ended
 
 
 def _answered(j: Judge) -> None:
