@@ -54,12 +54,7 @@ __global__ void race_tiles(LogitsDistribution distribution, Randomness random, G
 __device__ inline Token race_winner(const LogitsDistribution& distribution, const Randomness& random,
                                     const DistributionRow& record, std::int64_t row,
                                     Global<const std::uint64_t> winner_score, Global<const Token> winner_token) {
-  Winner best{0, 0x7fffffff};
-  for (std::int64_t t = threadIdx.x; t < distribution.tiles; t += blockDim.x) {
-    const std::uint64_t score = winner_score[row * distribution.tiles + t];
-    if (score > best.score) best = {score, winner_token[row * distribution.tiles + t]};
-  }
-  best = block_winner(best);
+  Winner best = best_of_tiles(row, distribution.tiles, winner_score, winner_token);
   if (confirms(guessed_score(record), best.score)) return best.token;
   best = {0, 0x7fffffff};
   for (std::int64_t tile = 0; tile < distribution.tiles; ++tile) {

@@ -28,6 +28,17 @@ __device__ inline Winner block_winner(const Winner& own) {
   return best;
 }
 
+// The best of a row from those of its tiles, by all threads of the block.
+__device__ inline Winner best_of_tiles(std::int64_t row, std::int64_t tiles, Global<const std::uint64_t> winner_score,
+                                       Global<const Token> winner_token) {
+  Winner best{0, 0x7fffffff};
+  for (std::int64_t t = threadIdx.x; t < tiles; t += blockDim.x) {
+    const std::uint64_t score = winner_score[row * tiles + t];
+    if (score > best.score) best = {score, winner_token[row * tiles + t]};
+  }
+  return block_winner(best);
+}
+
 struct Randomness {
   Global<const std::uint64_t> seed;         // [requests]; null: 0
   Global<const std::uint32_t> step;         // [requests]; null: 0
