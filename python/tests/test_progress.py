@@ -1,9 +1,15 @@
 """Signs of life: an audit says how far it is, and an interrupt ends it with what was found."""
 
+import re
+
+import numpy as np
 import pytest
 
 import draftproof
 from draftproof import _progress
+from draftproof.callable.drive import Driver
+from draftproof.callable.outcome import CallableAudit, Failure
+from draftproof.callable.page import page_of
 from draftproof.callable.sample_cases import sample_cases
 
 SMALL = [case for case in sample_cases(False) if case.vocab_size <= 12 and not case.may_raise]
@@ -18,6 +24,27 @@ def test_an_audit_says_how_far_it_is(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
     draftproof.prove(lambda draft, p, q, chance: [chance.draw(p[0])], instances=1)
     assert capsys.readouterr().err == "draftproof: prove <lambda>, V = 3, K = 3: 1 of 1 pairs of models\n"
+
+
+def test_a_report_draws_the_failing_row(tmp_path):
+    params = {"temperature": np.ones(4, np.float32), "top_k": np.zeros(4, np.int32), "top_p": np.ones(4, np.float32)}
+    coin = draftproof.SampleCase("coin", logits=np.zeros((4, 2), np.float32), source="", params=params, batch=4)
+    dropped = draftproof.FilterCase("dropped", np.log(np.float32([[0.75, 0.25]])), "", {name: value[:1] for name, value in params.items()})
+
+    def bars(sampler, case):
+        audit = CallableAudit("sample", "biased", "", [Failure("name", case, "sentence < 1", "code", 256, None)], 256, 1e-6, 0.02, 0.0, [], [])
+        text = page_of(audit, Driver(sampler, 60.0, None, None), 0)
+        assert "<p>sentence &lt; 1</p>" in text and "<pre>code</pre>" in text
+        return re.findall("<title>token (.*?)</title>", text)
+
+    assert bars(lambda logits, params, seeds: np.zeros(len(logits), np.int64), coin) == ["0: expected 0.5", "0: came 1", "1: expected 0.5", "1: came 0"]
+    assert bars(lambda logits, params: np.where(logits < -1.0, -np.inf, logits).astype(np.float32), dropped) == [
+        "0: expected 0.75", "0: came 1", "1: expected 0.25", "1: came 0"]
+    page = tmp_path / "x.html"
+    draftproof.audit_callable(draftproof.sample, tv=0.3, cases=[coin], report=page)
+    assert "consistent" in page.read_text() and "<svg" not in page.read_text()
+    with pytest.raises(draftproof.Error, match="report: .*a folder that is there"):
+        draftproof.audit_callable(draftproof.sample, report=tmp_path / "no" / "x.html")
 
 
 def test_quick_work_says_nothing(capsys):

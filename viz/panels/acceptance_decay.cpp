@@ -154,7 +154,9 @@ void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecayS
     ImPlot::SetupAxes("draft position i", "probability");
     setup_positions(snapshot.settings.drafts_max, 0.6);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
-    ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
+    const bool is_narrow = size.x < 26 * ImGui::GetFontSize();
+    ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside |
+                                                  (is_narrow ? ImPlotLegendFlags_None : ImPlotLegendFlags_Horizontal));
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const DecayCurve& curve = snapshot.curves[c];
       if (curve.error) continue;
@@ -234,21 +236,18 @@ void AcceptanceDecayPanel::draw_body(Controls& controls, AcceptanceDecaySettings
   if (is_wide) ImGui::SameLine();
   ImGui::BeginChild("plots");
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const bool is_narrow = room.x < 36 * em;  // one below the other
-  const float height = is_narrow ? 16 * em : (room.y - ImGui::GetStyle().ItemSpacing.y) / 2;
-  ImGui::BeginChild("rates", {0, height});
-  with_caption("A draft counts only if all before it were accepted. Faint points are extrapolated.", {},
+  const bool is_narrow = room.x < 28 * em;  // one below the other
+  const ImVec2 gap = ImGui::GetStyle().ItemSpacing;
+  const float height = is_narrow ? 20 * em : (room.y - gap.y) / 2;
+  with_caption("A draft counts only if all before it were accepted. Faint points are extrapolated.", {0, height},
                [&](ImVec2 size) { draw_rates(controls, *snapshot, size); });
-  ImGui::EndChild();
-  ImGui::BeginChild("speedup", is_narrow ? ImVec2{0, height} : ImVec2{0.58f * room.x, 0});
-  with_caption("Rings mark the best K; one draft more or less costs little there.", {},
+  const float left = is_narrow ? room.x : 0.58f * room.x;
+  with_caption("Rings mark the best K; one draft more or less costs little there.", {left, height},
                [&](ImVec2 size) { draw_speedup(controls, *snapshot, size); });
-  ImGui::EndChild();
   if (!is_narrow) ImGui::SameLine();
-  ImGui::BeginChild("best", {0, is_narrow ? height : 0});
-  with_caption("The more a draft costs, the shorter the best chain.", {},
+  with_caption("The more a draft costs, the shorter the best chain.",
+               {is_narrow ? left : room.x - left - gap.x, height},
                [&](ImVec2 size) { draw_best(controls, *snapshot, size); });
-  ImGui::EndChild();
   ImGui::EndChild();
 }
 

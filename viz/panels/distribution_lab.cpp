@@ -133,7 +133,7 @@ void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, Im
   ImPlot::SetupAxes("samples", "p-value, total variation");
   setup_log_axis(ImAxis_X1, of_samples);
   setup_log_axis(ImAxis_Y1, of_values);
-  const bool is_narrow = size.x < 32 * ImGui::GetFontSize();
+  const bool is_narrow = size.x < 26 * ImGui::GetFontSize();
   ImPlot::SetupLegend(ImPlotLocation_North,
                       ImPlotLegendFlags_Outside | (is_narrow ? ImPlotLegendFlags_None : ImPlotLegendFlags_Horizontal));
   const int count = static_cast<int>(samples.size());

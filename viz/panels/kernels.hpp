@@ -11,7 +11,7 @@ class KernelsPanel final : public SnapshotPanel<KernelsSettings, KernelsSnapshot
   KernelsPanel();  // with the newest times of a GPU that there are
   explicit KernelsPanel(KernelsSettings settings) : SnapshotPanel(std::move(settings)) {}
   PanelInfo info() const override {
-    return {"kernels", "Kernels", "Is every CUDA kernel the reference, bit for bit, and how near to its floor?", 34};
+    return {"kernels", "Kernels", "Is every CUDA kernel the reference, bit for bit, and how near to its floor?", 28};
   }
   // Documents of regress, and of bench --device cuda.
   bool open(const OpenedResult& result) override;

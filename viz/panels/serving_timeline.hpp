@@ -13,7 +13,7 @@ class ServingTimelinePanel final : public SnapshotPanel<ServingTimelineSettings,
   explicit ServingTimelinePanel(ServingTimelineSettings settings) : SnapshotPanel(std::move(settings)) {}
   PanelInfo info() const override {
     return {"serving_timeline", "Serving timeline",
-            "Where does a server's time go, and up to which load does speculation help?", 34};
+            "Where does a server's time go, and up to which load does speculation help?", 28};
   }
   // Scenarios, grids, and documents of sim.
   bool open(const OpenedResult& result) override;

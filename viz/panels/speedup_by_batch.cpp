@@ -131,7 +131,7 @@ void show_values(const SpeedupByBatchSnapshot& snapshot) {
 
 // As a phone's: legends stand below their plots there.
 bool is_narrow(ImVec2 size) {
-  return size.x < 34 * ImGui::GetFontSize();
+  return size.x < 26 * ImGui::GetFontSize();
 }
 ImPlotLocation legend_place(ImVec2 size) {
   return is_narrow(size) ? ImPlotLocation_South : ImPlotLocation_East;
@@ -183,11 +183,15 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     ImPlot::PlotInfLines("memory", &held, 1, spec);
     annotations.add(held, top, colour, {-0.5f * em, 0.8f * em}, "memory holds " + number("%.0f", held), size.y);
   }
-  std::string named;  // last
-  for (std::size_t i = 0; i < best.draft.size(); ++i)
-    if (best.draft[i] != named &&
+  constexpr double kLeastRun = 1.3;  // of batches, for a name; where two drafts are nearly as good they alternate
+  std::string named;                 // last
+  for (std::size_t i = 0, end = 0; i < best.draft.size(); i = end) {
+    while (end < best.draft.size() && best.draft[end] == best.draft[i]) ++end;
+    const double until = end < best.draft.size() ? best.batch[end] : 2 * batch_max;
+    if (best.draft[i] != named && until >= kLeastRun * best.batch[i] &&
         annotations.add(best.batch[i], best.speedup[i], colour_of(0), {0.4f * em, -0.9f * em}, best.draft[i], 2 * em))
       named = best.draft[i];
+  }
   show_values(snapshot);
   ImPlot::EndPlot();
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
 import types
 from typing import Any, Callable, Iterator
 
@@ -20,6 +21,7 @@ from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
 from .hypotheses import OF_NOISE, Kept, account_of, explained
 from .outcome import CallableAudit, CaseResult, Failure, kind_of, sentence_of, verdict_of
+from .page import page_of
 from .pairs import Minimal, minimal
 from .processes import in_processes
 from .profiles import QUICK, Clock, Profile, profile_of
@@ -644,7 +646,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
                    time_budget: float | None = None, n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
                    profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None,
                    ranges: Ranges | None = None, one_hot: bool = True, shards: int | None = None, progress: Callable[[str], None] | None = None,
-                   reproducible: bool = False) -> CallableAudit:
+                   reproducible: bool = False, report: str | os.PathLike[str] | None = None) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
@@ -686,6 +688,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     processes: forked ones that share the cases, for slow callables that bear a fork; failures_max counts in each.
     progress: gets a line every 30 seconds; without it they go to standard error. An interrupt (Ctrl-C) ends the audit, and it
         returns what it has found so far.
+    report: a file for one HTML page of what was found, with the failing row drawn.
     Returns a CallableAudit: verdict 'consistent', 'biased', 'inconclusive' or 'error', sentence, failures, n.
     """
     if kind not in KINDS:
@@ -710,6 +713,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         raise Error(f"reproducible: is set; expected it with kind 'sample' or 'verify', not {kind!r}")
     if emits not in ("any", "chain"):
         raise Error(f"emits: is {emits!r}; expected any or chain")
+    if report is not None and not os.path.isdir(os.path.dirname(os.path.abspath(report))):
+        raise Error(f"report: is {os.fspath(report)!r}; expected a file in a folder that is there")
     chosen = None if cases is None else list(cases)
     for case in chosen or ():
         if not isinstance(case, KINDS[kind]):
@@ -743,7 +748,11 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not sweeps)
     audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but,
                           [] if found.failures else found.readings)
-    return dataclasses.replace(audit, sentence=sentence_of(audit) + (f"; {auditor.interrupted}" if auditor.interrupted else ""))
+    audit = dataclasses.replace(audit, sentence=sentence_of(audit) + (f"; {auditor.interrupted}" if auditor.interrupted else ""))
+    if report is not None:
+        with open(report, "w", encoding="utf-8") as file:
+            file.write(page_of(audit, auditor.driver, auditor.seed))
+    return audit
 
 
 def run_case(sampler: Callable[..., Any], case: Any, n: int, *, seed: int = 0, alpha: float = 1e-6,
