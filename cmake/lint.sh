@@ -12,6 +12,19 @@ tidy_one() {  # file: silent unless clang-tidy finds something
   fi
 }
 
+install_lint_tools() {  # folder below build/lint, packages: makes sure of an environment of these versions alone
+  local tools=$root/build/lint/$1
+  (
+    flock 9
+    if [[ ! -f $tools/.package || $(<"$tools/.package") != "$2" ]]; then
+      run_step "$root/build/lint/install.log" "$pip_python" -I -m venv --clear "$tools"
+      # shellcheck disable=SC2086  # the packages are words
+      run_step "$root/build/lint/install.log" "$tools/bin/python" -I -m pip install --quiet --disable-pip-version-check $2
+      printf '%s' "$2" >"$tools/.package"
+    fi
+  ) 9>"$root/build/lint/.lock" || exit
+}
+
 lint_verb() {
   local format_only=0
   if [[ ${1:-} == --format ]]; then format_only=1 && shift; fi
@@ -48,23 +61,24 @@ lint_verb() {
     done < <(sed -n '/^```/,/^```/!p' "$page" | grep -oP '\]\(\K(?!https?:)[^)#]+' | sort -u)
   done < <(find "${folders[@]}" "$root/docs" -name '*.md'; printf '%s\n' "$root"/*.md)
 
+  find_pip || fail 2 "lint: pip is needed; install python3-venv"
+  install_lint_tools python "$python_lint_packages"
+  say "style and types of Python"
+  (cd "$root" && build/lint/python/bin/ruff check --quiet --no-cache .) || findings+=("ruff finds faults in Python")
+  (cd "$root" && build/lint/python/bin/mypy --cache-dir build/lint/mypy --no-error-summary python/draftproof) ||
+    findings+=("mypy finds faults in python/draftproof")
+
   if ((format_only)); then
     if ((${#findings[@]})); then fail 1 "lint: ${findings[*]}; see above"; fi
     say "lint: no fault in the format of ${#formatted[@]} files"
     return
   fi
 
-  find_pip || fail 2 "lint: pip is needed; install python3-venv"
+  install_lint_tools tools "$clang_tidy_package"
   (
     flock 9
     cd "$root"
     run_step "$root/build/lint/configure.log" cmake --preset lint
-    local tools=$root/build/lint/tools
-    if [[ ! -f $tools/.package || $(<"$tools/.package") != "$clang_tidy_package" ]]; then
-      run_step "$root/build/lint/install.log" "$pip_python" -I -m venv --clear "$tools"
-      run_step "$root/build/lint/install.log" "$tools/bin/python" -I -m pip install --quiet --disable-pip-version-check "$clang_tidy_package"
-      printf '%s' "$clang_tidy_package" >"$tools/.package"
-    fi
   ) 9>"$root/build/lint/.lock" || exit
   # clang-tidy would have to guess flags of files that are not built here: the dashboard's windows without Dear ImGui.
   local commands=$root/build/lint/compile_commands.json built=() file

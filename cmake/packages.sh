@@ -43,6 +43,7 @@ python_packages="numpy safetensors pytest>=7.4 pytest-xdist>=3.6 nanobind>=2.4"
 # Static analysis, from the same index: version 16 of Debian takes four times as long, since it looks into the headers of the
 # system too, and version 14 cannot read the CPU executor.
 clang_tidy_package=clang-tidy==23.1.4
+python_lint_packages="ruff==0.17.6 mypy==2.4.1"
 
 # Prints the names of the packages of the groups "$1" (words) that are not there.
 missing_packages() {

@@ -21,7 +21,8 @@ from fractions import Fraction
 
 from verifier_rules import RULES, Invalid, Replay, bounded, require
 
-#: Numbers of a certificate at most: bytes of the file, digits of a numerator or denominator, tokens, drafts, decisions of an outcome.
+#: Numbers of a certificate at most: bytes of the file, digits of a numerator or denominator, tokens, drafts, decisions
+#: of an outcome.
 BYTES, DIGITS, VOCAB, DRAFT, DECISIONS = 1 << 30, 1000, 1 << 12, 64, 400
 CLAIMS = ("lossless", "lossy", "biased")
 FRACTION = re.compile(r"([0-9]{1,%d})(?:/([0-9]{1,%d}))?" % (DIGITS, DIGITS))
@@ -38,12 +39,14 @@ def readable(holds, message):
 
 def fraction(text):
     found = FRACTION.fullmatch(text) if isinstance(text, str) else None
-    readable(found and (found[2] is None or int(found[2])), f"{shown(text)} is no fraction; expected '3/7' in {DIGITS} digits at most")
+    readable(found and (found[2] is None or int(found[2])),
+             f"{shown(text)} is no fraction; expected '3/7' in {DIGITS} digits at most")
     return Fraction(int(found[1]), int(found[2] or 1))
 
 
 def whole(value, least, most, what):
-    readable(type(value) is int and least <= value <= most, f"{what} is {shown(value)}; expected a whole number in [{least}, {most}]")
+    readable(type(value) is int and least <= value <= most,
+             f"{what} is {shown(value)}; expected a whole number in [{least}, {most}]")
     return value
 
 
@@ -90,7 +93,8 @@ def read_rows(instance, vocab):
         require(prefix not in rows, f"the rows after {list(prefix)} stand twice")
         rows[prefix] = masses = [[fraction(text) for text in list_of(field(row, name), name)] for name in "pq"]
         for name, m in zip("pq", masses):
-            require(len(m) == vocab and total(m) == 1, f"{name} after {list(prefix)} is no distribution over {vocab} tokens")
+            require(len(m) == vocab and total(m) == 1,
+                    f"{name} after {list(prefix)} is no distribution over {vocab} tokens")
     return rows
 
 
@@ -107,7 +111,8 @@ def read_outcomes(instance, vocab):
     outcomes = []
     for one in list_of(field(instance, "outcomes"), "outcomes", 1):
         decisions = [read_decision(decision) for decision in list_of(field(one, "decisions"), "decisions")]
-        readable(len(decisions) <= DECISIONS, f"an outcome has {len(decisions)} decisions; expected {DECISIONS} at most")
+        readable(len(decisions) <= DECISIONS,
+                 f"an outcome has {len(decisions)} decisions; expected {DECISIONS} at most")
         emitted = string_of(field(one, "emitted"), vocab, "an emitted string")
         require(emitted, "an outcome emits nothing")
         outcomes.append((decisions, emitted))
@@ -198,7 +203,8 @@ def check_proof(proof, seen):
     readable(isinstance(verifier, str) and verifier, f"'verifier' is {shown(verifier)}; expected a name")
     readable(claim in CLAIMS, f"the claim of {shown(verifier)} is {shown(claim)}; expected one of {', '.join(CLAIMS)}")
     vocab, draft = whole(field(proof, "vocab"), 1, VOCAB, "'vocab'"), whole(field(proof, "draft"), 0, DRAFT, "'draft'")
-    differing, pairs, listed = 0, seen.setdefault((verifier, vocab, draft), set()), list_of(field(proof, "instances"), "instances")
+    differing, pairs, listed = 0, seen.setdefault((verifier, vocab, draft), set()), list_of(field(proof, "instances"),
+            "instances")
     require(listed, f"{shown(verifier)}: no pair of models")
     before = len(pairs)
     for number, instance in enumerate(listed, start=1):
@@ -215,7 +221,8 @@ def check_proof(proof, seen):
         require(differing == 0, f"{shown(verifier)} is claimed to be lossless and is refuted")
     else:
         require(differing > 0, f"{shown(verifier)} is claimed to be {claim} and is not refuted")
-    return (f"{shown(verifier)}: {claim}, as stated, on {new} pair{'s' * (new > 1)} of models" + (f", refuted on {differing}" if differing else "")
+    return (f"{shown(verifier)}: {claim}, as stated, on {new} pair{'s' * (new > 1)} of models" +
+            (f", refuted on {differing}" if differing else "")
             + (", every decision by the paper's rule" if verifier in RULES else "")
             + (f"; {len(listed) - new} that repeat others are not counted" if len(listed) > new else ""))
 
@@ -256,7 +263,8 @@ def main(arguments):
         print(f"invalid: {error}", file=sys.stderr)
         return 1
     except (Unreadable, OSError, ValueError, RecursionError, MemoryError) as error:
-        print(f"{shown(arguments[0])}: cannot be read as a certificate: {str(error) or type(error).__name__}", file=sys.stderr)
+        print(f"{shown(arguments[0])}: cannot be read as a certificate: {str(error) or type(error).__name__}",
+              file=sys.stderr)
         return 2
     print("\n".join(sentences))
     return 0

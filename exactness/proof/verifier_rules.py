@@ -45,7 +45,8 @@ class Replay:
         require(self.left, f"the decision {purpose} is missing")
         (stated, row, _), outcome, share = self.left.pop(0)
         masses = [bounded(mass) for mass in masses]
-        require(outcome < len(masses) and sum(masses) > 0, f"decision {stated} of row {row} has outcome {outcome}; the rule gives none such")
+        require(outcome < len(masses) and sum(masses) > 0,
+                f"decision {stated} of row {row} has outcome {outcome}; the rule gives none such")
         require(stated == purpose and share * sum(masses) == masses[outcome], f"decision {stated} of row {row} has "
                 f"share {share}; the rule gives {purpose} {masses[outcome] / sum(masses)}")
         return outcome

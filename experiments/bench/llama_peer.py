@@ -1,7 +1,7 @@
 """Times llama.cpp on the model file that `draftproof bench` measures, by one of its Python packages.
 
-Prints one JSON document: the fastest of the repeats of each measurement, by the program's names. Decoding is that of one
-request at temperature 1 without filters, sampling included; its first token belongs to the prompt and is not timed.
+Prints one JSON document: the fastest of the repeats of each measurement, by the program's names. Decoding is that of
+one request at temperature 1 without filters, sampling included; its first token belongs to the prompt and is not timed.
 """
 
 import argparse

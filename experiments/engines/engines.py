@@ -28,8 +28,10 @@ EXIT_BIASED, EXIT_USAGE = 1, 2
 def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="draftproof engines",
-        description="Drives the samplers, filters and verifiers of today's engines through the cases of audit_callable. "
-        "An engine is installed on the first run, into build/engines. Writes out/engines.json, and docs/engines.md once "
+        description="Drives the samplers, filters and verifiers of today's engines through the cases of "
+                    "audit_callable. "
+        "An engine is installed on the first run, into build/engines. Writes out/engines.json, and docs/engines.md "
+        "once "
         "every engine has results there.")
     parser.add_argument("--engine", action="append", metavar="NAME", help="only this one; may be given again")
     parser.add_argument("--component", action="append", metavar="NAME", help="only this one of its components; may be "
@@ -58,11 +60,13 @@ def drive(engine: environments.Engine, arguments: argparse.Namespace) -> list[di
         worker = subprocess.Popen(
             [engine.python, str(environments.ADAPTERS / "shared" / "worker.py"), engine.name, module,
              str(arguments.seconds or engine.seconds), *(arguments.component or [])],
-            stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=environment, text=True, cwd=environments.BUILD)
+            stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=environment, text=True,
+            cwd=environments.BUILD)
         found = []
         assert worker.stdout is not None
         for line in worker.stdout:
-            result = {**json.loads(line), "version": engine.version, "seconds_at_most": arguments.seconds or engine.seconds}
+            result = {**json.loads(line), "version": engine.version,
+                      "seconds_at_most": arguments.seconds or engine.seconds}
             found.append(result)
             print(f"draftproof: {engine.name}: {result['component']}: {result['verdict']}, {result['n']} "
                   f"{report.COUNTED[result['kind']]}, {result['seconds']:.0f} s", file=sys.stderr)
@@ -117,7 +121,8 @@ def main(argv: list[str]) -> int:
         if arguments.write or not arguments.component:
             missing = report.write(ROOT, document)  # after each engine: a later one may fail
     if missing:
-        print(f"draftproof: docs/engines.md is as it was: out/engines.json has no results of {', '.join(missing)}", file=sys.stderr)
+        print(f"draftproof: docs/engines.md is as it was: out/engines.json has no results of {', '.join(missing)}",
+              file=sys.stderr)
     had = {component["component"] for found in fresh.values() for component in found}
     for name in arguments.component or []:
         if name not in had:

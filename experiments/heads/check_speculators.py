@@ -1,5 +1,5 @@
-"""Does the package `speculators` open what export.py wrote, and do its modules draft the same tokens from it? Does the program
-open it for its target?"""
+"""Does the package `speculators` open what export.py wrote, and do its modules draft the same tokens from it? Does the
+program open it for its target?"""
 
 from __future__ import annotations
 
@@ -107,9 +107,11 @@ def check(path: Path, build: Path) -> int:
 
 
 def acceptance_served(exported: Path, target: Path) -> tuple[str, bool]:
-    """(what `draftproof acceptance` says of the folder, did it open it): three drafts, two prompts of each kind of work."""
+    """(what `draftproof acceptance` says of the folder, did it open it): three drafts, two prompts of each kind of
+    work."""
     program = Path(__file__).parents[2] / "build" / "release" / "draftproof"
-    run = subprocess.run([program, "acceptance", f"head:{exported}", "--model", target, "--per-work", "2", "-k", "3", "--json"],
+    run = subprocess.run([program, "acceptance", f"head:{exported}", "--model", target, "--per-work", "2", "-k", "3",
+                          "--json"],
                          capture_output=True, text=True, check=False)
     if run.returncode != 0:
         return f"NOT OPENED by the program: {run.stderr.strip()}", False
@@ -119,11 +121,10 @@ def acceptance_served(exported: Path, target: Path) -> tuple[str, bool]:
 def acceptance_of_gguf(path: Path, target, held_out) -> dict:
     """Held-out acceptance with the weights as their blocks hold them."""
     import numpy as np
-    from gguf import GGUFReader, dequantize
-
     import prompts
     from eagle3 import Eagle3
     from export import GGUF_NAMES
+    from gguf import GGUFReader, dequantize
     from target import DraftVocabulary
     from training import acceptance
 

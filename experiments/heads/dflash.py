@@ -1,5 +1,5 @@
-"""DFlash (arXiv 2602.06036): a block of drafts in one pass. The target's features are the context, as keys and values of every
-layer; the block is the newest token and masks, which see the context and each other both ways.
+"""DFlash (arXiv 2602.06036): a block of drafts in one pass. The target's features are the context, as keys and values
+of every layer; the block is the newest token and masks, which see the context and each other both ways.
 
     c_i = hidden_norm(fc(features behind three layers))        of tokens before the anchor
     x = [emb anchor, emb mask, emb mask, ...]                  8 slots at the anchor's position and behind it
@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
 from layers import Attention, FeedForward, RMSNorm, Rope, soft_cross_entropy
 from target import Batch, Corpus, DraftVocabulary, Target
+from torch import nn
 
 LAYERS = 2
 BLOCK = 8
@@ -51,7 +50,8 @@ class DFlash(nn.Module):
         self.feature_layers = [2, target.layers // 2, target.layers - 3]
         self.feature_indices = [corpus.feature_index(layer) for layer in self.feature_layers]
         self.final_index = corpus.feature_index(target.layers)
-        self.mask_token = target.tokens.index("<empty_output>") if "<empty_output>" in target.tokens else target.vocab - 1
+        self.mask_token = (target.tokens.index("<empty_output>") if "<empty_output>" in target.tokens
+                           else target.vocab - 1)
         width, epsilon = target.width, target.rms_epsilon
         self.fc = nn.Linear(len(self.feature_layers) * width, width, bias=False)
         self.hidden_norm = RMSNorm(width, epsilon)
@@ -76,7 +76,8 @@ class DFlash(nn.Module):
         self.draw = torch.Generator().manual_seed(1)
 
     def block_states(self, batch: Batch, anchors: torch.Tensor) -> torch.Tensor:
-        """anchors [b, a], places of the newest tokens; returns x after the last layer and norm, [b, a, BLOCK, width]."""
+        """anchors [b, a], places of the newest tokens; returns x after the last layer and norm, [b, a, BLOCK,
+        width]."""
         b, a = anchors.shape
         n = batch.tokens.shape[1]
         features = batch.features[:, :, self.feature_indices] / self.sizes[:, None]
@@ -92,9 +93,11 @@ class DFlash(nn.Module):
         for layer in self.layers:
             attention = layer.self_attn
             z = layer.input_layernorm(x)
-            keys = torch.cat((self.rope(attention.key(context), context_places), self.rope(attention.key(z), places)), dim=2)
+            keys = torch.cat((self.rope(attention.key(context), context_places), self.rope(attention.key(z), places)),
+                             dim=2)
             values = torch.cat((attention.value(context), attention.value(z)), dim=2)
-            attended = F.scaled_dot_product_attention(self.rope(attention.query(z), places), keys, values, attn_mask=sees)
+            attended = F.scaled_dot_product_attention(self.rope(attention.query(z), places), keys, values,
+                                                      attn_mask=sees)
             x = x + attention.output(attended)
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         return self.norm(x).view(b, a, BLOCK, -1)

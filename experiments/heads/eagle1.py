@@ -1,23 +1,23 @@
-"""EAGLE-1 (arXiv 2401.15077): one layer over (f of token i, token i + 1), where f is the target's state after its final norm,
-that predicts the next f, which the target's own lm_head reads.
+"""EAGLE-1 (arXiv 2401.15077): one layer over (f of token i, token i + 1), where f is the target's state after its final
+norm, that predicts the next f, which the target's own lm_head reads.
 
     u = fc(concat[emb t, f])
     a = u + Attn(u)                                            no norm before it
     f' = a + MLP(post_attention_layernorm(a))                  the next step's f
-    logits = lm_head(f')                                       the target's; drafted are the rows of the draft vocabulary alone
+    logits = lm_head(f')                                       the target's; drafted are the rows of the draft
+    vocabulary alone
 
-Loss: SmoothL1(f', f) and 0.1 times the soft cross-entropy in the paper. Here the cross-entropy counts in full and steps are
-unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features. Inside, f is divided by its usual
-size, since the layer has no norm before it; tensors() undoes that."""
+Loss: SmoothL1(f', f) and 0.1 times the soft cross-entropy in the paper. Here the cross-entropy counts in full and steps
+are unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features. Inside, f is divided by
+its usual size, since the layer has no norm before it; tensors() undoes that."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
 from layers import Attention, FeedForward, RMSNorm, Rope, predictions, soft_cross_entropy, unroll
 from target import Batch, Corpus, DraftVocabulary, Target
+from torch import nn
 
 STEPS = 3
 STEP_WEIGHT = 0.8
@@ -53,7 +53,8 @@ class Eagle1(nn.Module):
         # f' begins as f. The target's layers are no beginning: they read states that no final norm has weighted.
         for name, weight in self.named_parameters():
             if weight.dim() > 1:
-                nn.init.zeros_(weight) if name.endswith(("o_proj.weight", "down_proj.weight")) else nn.init.normal_(weight, std=0.02)
+                nn.init.zeros_(weight) if name.endswith(("o_proj.weight",
+                                                         "down_proj.weight")) else nn.init.normal_(weight, std=0.02)
         self.fc.weight.data[:, width:] += torch.eye(width)
 
     def finals(self, batch: Batch) -> torch.Tensor:
@@ -87,7 +88,8 @@ class Eagle1(nn.Module):
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        drafted = [self.vocabulary.ids[self.logits(f).argmax(-1)] for f in unroll(self, batch, self.finals(batch), depth)]
+        drafted = [self.vocabulary.ids[self.logits(f).argmax(-1)]
+                   for f in unroll(self, batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -1,24 +1,23 @@
-"""EAGLE-3 (arXiv 2503.01840): one layer over (features of token i, token i + 1) that predicts token i + 2, and goes on from
-its own output.
+"""EAGLE-3 (arXiv 2503.01840): one layer over (features of token i, token i + 1) that predicts token i + 2, and goes on
+from its own output.
 
     g = fc(features behind three layers)                       only where the target has run
     a = g + Attn(concat[input_layernorm(emb t), hidden_norm(g)])
     o = a + MLP(post_attention_layernorm(a))                   the next step's g
     logits = lm_head(norm(o))                                  over the draft vocabulary
 
-What makes it learn fast here: features are divided by their usual size (folded into fc at export); the layer begins as the
-target's last one, fc as the last of the three features, norm and lm_head as the target's; the token reaches the residual
-stream through the values alone, so keys and values have as many heads as queries, of which six begin by looking at the token;
-and training-time test begins with one step.
+What makes it learn fast here: features are divided by their usual size (folded into fc at export); the layer begins as
+the target's last one, fc as the last of the three features, norm and lm_head as the target's; the token reaches the
+residual stream through the values alone, so keys and values have as many heads as queries, of which six begin by
+looking at the token; and training-time test begins with one step.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import nn
-
 from layers import Attention, FeedForward, RMSNorm, Rope, predictions, soft_cross_entropy, unroll
 from target import Batch, Corpus, DraftVocabulary, Target
+from torch import nn
 
 STEPS = 3          # drafts that are trained for
 STEP_WEIGHT = 0.8  # loss of step s counts 0.8^s
@@ -54,7 +53,8 @@ class Layer(nn.Module):
 
 
     def attend_to_token(self, heads: int) -> None:
-        """The first `heads` heads begin as ones that look where the token is the same, above all at their own place, and that
+        """The first `heads` heads begin as ones that look where the token is the same, above all at their own place,
+        and that
         pass its embedding on: a random orthonormal projection of it as query, key and value, and back."""
         rows = heads * self.self_attn.head_size
         width = self.hidden_norm.weight.numel()
@@ -111,10 +111,10 @@ class Eagle3(nn.Module):
         return a + self.layer.mlp(self.layer.post_attention_layernorm(a))
 
     def loss(self, batch: Batch, steps: int) -> tuple[torch.Tensor, int]:
-        """Soft cross-entropy against the target, at places whose token is in the draft vocabulary. Returns the number of
-        places too, from which the first step predicts."""
-        finals = torch.nn.functional.rms_norm(batch.features[:, :, self.final_index], (self.target.width,), self.target_norm,
-                                              self.target.rms_epsilon)
+        """Soft cross-entropy against the target, at places whose token is in the draft vocabulary. Returns the number
+        of places too, from which the first step predicts."""
+        finals = torch.nn.functional.rms_norm(batch.features[:, :, self.final_index], (self.target.width,),
+                                              self.target_norm, self.target.rms_epsilon)
         total, visits = torch.zeros(()), 0
         for step, o, places in predictions(batch, self.vocabulary, unroll(self, batch, self.true_g(batch), steps)):
             with torch.no_grad():
@@ -125,8 +125,8 @@ class Eagle3(nn.Module):
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        """[depth, b, n] target ids: of the draft behind place i, the drafts before it being the text; and how far ahead of i
-        the first one is. For held-out texts, which are greedy, an accepted draft is the text."""
+        """[depth, b, n] target ids: of the draft behind place i, the drafts before it being the text; and how far ahead
+        of i the first one is. For held-out texts, which are greedy, an accepted draft is the text."""
         drafted = [self.vocabulary.ids[self.lm_head(self.norm(o)).argmax(-1)]
                    for o in unroll(self, batch, self.true_g(batch), depth)]
         return torch.stack(drafted), 2

@@ -1,10 +1,11 @@
 """A trained head as the files that engines read.
 
     eagle3, dflash, mtp   `speculators`' folder (vLLM's): config.json, model.safetensors
-    eagle1                EAGLE's own: config.json of a Llama, model.safetensors; embeddings and lm_head are the target's
-    eagle1, mtp also      token_map.json, {"token_map": [ids]}: the program drafts from these rows of lm_head alone
-    medusa                vLLM's names: blocks.{i}.layers.0, lm_heads.{i}, token_map
-    eagle3 also           one GGUF file, as llama.cpp's converter writes it (d2t holds absolute ids there, q and k rows are
+    eagle1                EAGLE's own: config.json of a Llama, model.safetensors; embeddings and lm_head are the
+    target's eagle1, mtp also      token_map.json, {"token_map": [ids]}: the program drafts from these rows of lm_head
+    alone medusa                vLLM's names: blocks.{i}.layers.0, lm_heads.{i}, token_map
+    eagle3 also           one GGUF file, as llama.cpp's converter writes it (d2t holds absolute ids there, q and k rows
+    are
                           in the order of neighbours), in blocks of Q4_0 to Q8_0
 """
 
@@ -44,16 +45,17 @@ def speculators_config(head, drafts: int) -> dict:
             "verifier": {"name_or_path": VERIFIER, "architectures": ["LlamaForCausalLM"]}},
     }
     if name == "mtp":  # its config is the target's; the head's layer stands behind the target's last
-        return {**config, "transformer_layer_config": transformer_config(head, "qwen3", head.target.layers, head.target.kv_heads),
-                "num_nextn_predict_layers": 1}
+        return {**config, "transformer_layer_config": transformer_config(head, "qwen3", head.target.layers,
+                head.target.kv_heads), "num_nextn_predict_layers": 1}
     config |= {"draft_vocab_size": head.vocabulary.size, "target_hidden_size": head.target.width}
     if name == "eagle3":
         return {**config, "transformer_layer_config": transformer_config(head, "llama", 1, head.target.heads),
                 "norm_before_residual": False, "norm_before_fc": False, "fc_norm": False, "norm_output": False,
                 "embed_requires_grad": False, "eagle_aux_hidden_state_layer_ids": head.feature_layers}
-    return {**config, "transformer_layer_config": transformer_config(head, "qwen3", len(head.layers), head.target.kv_heads),
-            "block_size": drafts + 1, "aux_hidden_state_layer_ids": head.feature_layers, "mask_token_id": head.mask_token,
-            "sample_from_anchor": False, "sliding_window_non_causal": False}
+    return {**config, "transformer_layer_config": transformer_config(head, "qwen3", len(head.layers),
+            head.target.kv_heads),
+            "block_size": drafts + 1, "aux_hidden_state_layer_ids": head.feature_layers,
+            "mask_token_id": head.mask_token, "sample_from_anchor": False, "sliding_window_non_causal": False}
 
 
 def vocabulary_map(head) -> dict[str, torch.Tensor]:
@@ -77,7 +79,8 @@ def export(head, folder: Path) -> list[Path]:
     out = folder / "exported"
     if head.format in ("eagle3", "dflash"):
         if head.format == "eagle3":
-            # As the package saves it. Where it is missing, version 0.9.0 takes whatever its memory holds for the embeddings,
+            # As the package saves it. Where it is missing, version 0.9.0 takes whatever its memory holds for the
+            # embeddings,
             # unless that happens to have a NaN: one of three runs of `heads check` drafted nonsense.
             tensors["embed_tokens.weight"] = head.embeddings
         written = write_folder(out, speculators_config(head, drafts), tensors | vocabulary_map(head))
@@ -94,8 +97,8 @@ def export(head, folder: Path) -> list[Path]:
         written.append(out / "token_map.json")
         written[-1].write_text(json.dumps({"token_map": head.vocabulary.ids.tolist()}) + "\n", encoding="utf-8")
         return written
-    config = {"model_type": "medusa", "architectures": ["MedusaModel"], "num_heads": len(head.blocks), "num_hidden_layers": 1,
-              "hidden_size": head.target.width, "vocab_size": head.target.vocab,
+    config = {"model_type": "medusa", "architectures": ["MedusaModel"], "num_heads": len(head.blocks),
+              "num_hidden_layers": 1, "hidden_size": head.target.width, "vocab_size": head.target.vocab,
               "truncated_vocab_size": head.vocabulary.size, "original_lm_head": False, "medusa_fc_bias": True}
     return write_folder(out, config, tensors | {"token_map": head.vocabulary.ids.clone()})
 
@@ -104,9 +107,11 @@ LAYER = "layers.0."
 #: Tensors of llama.cpp's EAGLE-3 and ours.
 GGUF_NAMES = {
     "fc.weight": "fc.weight", "output_norm.weight": "norm.weight", "output.weight": "lm_head.weight",
-    "blk.0.attn_norm.weight": LAYER + "input_layernorm.weight", "blk.0.attn_norm_2.weight": LAYER + "hidden_norm.weight",
+    "blk.0.attn_norm.weight": LAYER + "input_layernorm.weight",
+    "blk.0.attn_norm_2.weight": LAYER + "hidden_norm.weight",
     "blk.0.attn_q.weight": LAYER + "self_attn.q_proj.weight", "blk.0.attn_k.weight": LAYER + "self_attn.k_proj.weight",
-    "blk.0.attn_v.weight": LAYER + "self_attn.v_proj.weight", "blk.0.attn_output.weight": LAYER + "self_attn.o_proj.weight",
+    "blk.0.attn_v.weight": LAYER + "self_attn.v_proj.weight",
+    "blk.0.attn_output.weight": LAYER + "self_attn.o_proj.weight",
     "blk.0.ffn_norm.weight": LAYER + "post_attention_layernorm.weight",
     "blk.0.ffn_gate.weight": LAYER + "mlp.gate_proj.weight", "blk.0.ffn_up.weight": LAYER + "mlp.up_proj.weight",
     "blk.0.ffn_down.weight": LAYER + "mlp.down_proj.weight",

@@ -3,11 +3,11 @@
     heads train HEAD [--target smollm2] [--minutes 20]   texts of the target's own, features, training, export
     heads evaluate HEAD                                  held-out acceptance of what was trained
     heads export HEAD                                    the files that engines read, of what was trained
-    heads check                                          do the package speculators and the program open what was exported?
-    heads install                                        the environment alone
+    heads check                                          do the package speculators and the program open what was
+    exported? heads install                                        the environment alone
 
-HEAD is eagle1, eagle3, dflash, medusa or mtp. Texts, checkpoints and exported heads lie in build/heads; what is there is gone
-on from.
+HEAD is eagle1, eagle3, dflash, medusa or mtp. Texts, checkpoints and exported heads lie in build/heads; what is there
+is gone on from.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "heads"
 HEADS = ("eagle1", "eagle3", "dflash", "medusa", "mtp")
 SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.gguf"
-#: Their own dependencies are those of frameworks of training and serving; a head needs these of PACKAGES. The last four are
+#: Their own dependencies are those of frameworks of training and serving; a head needs these of PACKAGES. The last four
+#: are
 #: for make_golden.py alone, 0.6 MB together.
 WITHOUT_DEPENDENCIES = ("speculators==0.9.0", "hs-connectors==0.9.0", "specforge==0.2.0", "dflash==0.1.0",
                         "eagle-llm==1.2.1", "medusa-llm==0.1")
@@ -63,7 +64,8 @@ def enter_environment() -> None:
         environments.install(engine)
     except environments.InstallError as error:
         raise UsageError(f"the environment of heads cannot be made: {error}") from None
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # on a machine that others use too, waiting threads only heat it
+    # on a machine that others use too, waiting threads only heat it
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     os.execv(engine.python, [str(engine.python), "-E", "-s", str(Path(__file__).resolve()), *sys.argv[1:]])
 
@@ -101,7 +103,8 @@ def count(text: str) -> int:
 
 
 def write_texts(target: Path, folder: Path, tokens: int, threads: int) -> None:
-    """The target's answers with features: held-out texts greedily, then training texts. Shards that are there are kept."""
+    """The target's answers with features: held-out texts greedily, then training texts. Shards that are there are
+    kept."""
     import prompts
     from target import open_target
 
@@ -112,10 +115,10 @@ def write_texts(target: Path, folder: Path, tokens: int, threads: int) -> None:
     program = ROOT / "build" / "release" / "draftproof"
     common = [str(program), "features", "--model", str(target), "--threads", str(threads)]
     for command in (
-            [*common, "--prompts", str(folder / "held_out.jsonl"), "--out", str(folder / "held_out"), "--temperature", "0",
-             "--top-p", "1", "--max-tokens", "128"],
-            [*common, "--prompts", str(folder / "training.jsonl"), "--out", str(folder / "training"), "--max-tokens", "160",
-             "--prompts-per-shard", "96", "--tokens", str(tokens)]):
+            [*common, "--prompts", str(folder / "held_out.jsonl"), "--out", str(folder / "held_out"), "--temperature",
+             "0", "--top-p", "1", "--max-tokens", "128"],
+            [*common, "--prompts", str(folder / "training.jsonl"), "--out", str(folder / "training"), "--max-tokens",
+             "160", "--prompts-per-shard", "96", "--tokens", str(tokens)]):
         if subprocess.run(command, check=False).returncode != 0:
             raise UsageError("the target's texts could not be written")
 
@@ -124,9 +127,8 @@ def open_head(name: str, arguments: argparse.Namespace):
     """(head as it begins, training texts, held-out texts, kinds of work of the held-out texts)."""
     import importlib
 
-    import torch
-
     import prompts
+    import torch
     from target import describe, draft_vocabulary, open_target, read_corpus
 
     torch.set_num_threads(arguments.threads)
@@ -175,7 +177,8 @@ def evaluate(name: str, arguments: argparse.Namespace) -> None:
 
     head, _, held_out, works = open_head(name, arguments)
     restore(head, BUILD / target_path(arguments.target).stem / name)
-    print(acceptance(head, held_out, works, min(arguments.depth, 7 if name == "dflash" else 3 if name == "medusa" else 16)))
+    print(acceptance(head, held_out, works,
+                     min(arguments.depth, 7 if name == "dflash" else 3 if name == "medusa" else 16)))
 
 
 def export_head(name: str, arguments: argparse.Namespace) -> None:
@@ -202,7 +205,8 @@ def main() -> int:
         command.add_argument("--draft-vocabulary", type=count, default=4096, help="tokens that the head can draft")
         if verb == "train":
             command.add_argument("--minutes", type=positive, default=20.0, help="of training; texts are written before")
-            command.add_argument("--tokens", type=count, default=380_000, help="of the target's own text, prompts included")
+            command.add_argument("--tokens", type=count, default=380_000,
+                                 help="of the target's own text, prompts included")
             command.add_argument("--rate", type=positive, default=1e-3, help="AdamW's highest learning rate")
             command.add_argument("--tokens-per-batch", type=count, default=1024)
         if verb == "evaluate":

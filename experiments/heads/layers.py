@@ -36,7 +36,8 @@ class Rope(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, columns: int, width: int, heads: int, kv_heads: int, head_size: int, norm_epsilon: float | None = None):
+    def __init__(self, columns: int, width: int, heads: int, kv_heads: int, head_size: int,
+                 norm_epsilon: float | None = None):
         """norm_epsilon: heads of q and k are normed, as Qwen3's."""
         super().__init__()
         self.heads, self.kv_heads, self.head_size = heads, kv_heads, head_size
@@ -84,8 +85,8 @@ class FeedForward(nn.Module):
 
 
 def chain_attention(q: torch.Tensor, keys: list[torch.Tensor], values: list[torch.Tensor]) -> torch.Tensor:
-    """Attention of step s of training-time test (EAGLE-3, arXiv 2503.01840, section 3): row i sees keys[0] of all rows up to
-    i, which are made of true features, and of its own chain keys[1..s], the diagonals. All [b, heads, n, d]."""
+    """Attention of step s of training-time test (EAGLE-3, arXiv 2503.01840, section 3): row i sees keys[0] of all rows
+    up to i, which are made of true features, and of its own chain keys[1..s], the diagonals. All [b, heads, n, d]."""
     if len(keys) == 1:
         return F.scaled_dot_product_attention(q, keys[0], values[0], is_causal=True)
     n, scale = q.shape[2], q.shape[3] ** -0.5
@@ -100,9 +101,9 @@ def chain_attention(q: torch.Tensor, keys: list[torch.Tensor], values: list[torc
 
 
 def unroll(head: nn.Module, batch, state: torch.Tensor, steps: int):
-    """Yields the next state [b, n, width] of each step of a chain head; step s at place i reads token i + 1 + s and predicts
-    token i + 2 + s. Of the head: layer, embeddings, rope; pair(embedding, state) -> (residual stream, what attention reads);
-    next_state(residual stream behind attention)."""
+    """Yields the next state [b, n, width] of each step of a chain head; step s at place i reads token i + 1 + s and
+    predicts token i + 2 + s. Of the head: layer, embeddings, rope; pair(embedding, state) -> (residual stream, what
+    attention reads); next_state(residual stream behind attention)."""
     attention = head.layer.self_attn
     positions = torch.arange(batch.tokens.shape[1])
     keys, values = [], []
@@ -116,8 +117,8 @@ def unroll(head: nn.Module, batch, state: torch.Tensor, steps: int):
 
 
 def predictions(batch, vocabulary, states):
-    """Of each step's states those at places whose token is in the draft vocabulary: (step, states [rows, width], (texts,
-    places) of the target's states that say what follows)."""
+    """Of each step's states those at places whose token is in the draft vocabulary: (step, states [rows, width],
+    (texts, places) of the target's states that say what follows)."""
     for step, state in enumerate(states):
         wanted = batch.predicts(2 + step) & (vocabulary.inverse[batch.ahead(2 + step)] >= 0)
         rows, places = wanted.nonzero(as_tuple=True)

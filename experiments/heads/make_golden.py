@@ -5,29 +5,36 @@ tests/engine/heads. Run in the environment that `./draftproof heads install` mak
 
 tests/engine/heads/golden/
     target/config.json, model.safetensors    embeddings and final norm of a target of 4 layers, without its layers
-    inputs.safetensors           tokens I32 [n], features F16 [n, 3, 64] (behind layers 1, 2, 3; the last also stands for the
+    inputs.safetensors           tokens I32 [n], features F16 [n, 3, 64] (behind layers 1, 2, 3; the last also stands
+    for the
                                  state behind the final norm)
     HEAD/config.json, model.safetensors      as the package saves them, in bfloat16
     HEAD/rows.safetensors        drafts I32: target ids of the greedy draft; logits F32, which they are the largest of:
-        pairs     logits [steps, rows, R], drafts [rows, steps]: at row i behind the true pairs (feature j, token j + 1), j <= i,
+        pairs     logits [steps, rows, R], drafts [rows, steps]: at row i behind the true pairs (feature j, token j +
+        1), j <= i,
                   and the pairs (own output, draft) of the row's own chain
-        blocks    logits [a, slots, R], drafts [a, slots] behind the context features of tokens before anchors I32 [a], whose
-                  tokens the blocks begin with; of DSpark with the Markov bias of the draft before, and confidences F32 [a, slots]
+        blocks    logits [a, slots, R], drafts [a, slots] behind the context features of tokens before anchors I32 [a],
+        whose
+                  tokens the blocks begin with; of DSpark with the Markov bias of the draft before, and confidences F32
+                  [a, slots]
         medusa    logits [heads, n, R], drafts [n, heads]
 
     eagle1-eagle          EAGLE-1 by its authors' package `eagle-llm` 1.2.1, drafted by its own generate()
     eagle3-speculators    speculators 0.9.0; norm_before_residual off
     eagle3-specforge      SpecForge 0.2.0, a norm for each feature (fc_norm)
-    mtp-speculators       speculators 0.9.0. Its training repeats positions and attends to one step at a time; here its layer
+    mtp-speculators       speculators 0.9.0. Its training repeats positions and attends to one step at a time; here its
+    layer
                           goes on behind the pairs before, as vLLM runs it
     medusa-medusa         Medusa by its authors' package `medusa-llm` 0.1
     dflash-dflash         z-lab's `dflash` 0.1.0, 2 layers, block 16, logits by the target's matrix
     dflash-speculators    speculators 0.9.0, block 8, a reduced vocabulary
     dspark-speculators    speculators 0.9.0, block 7, a reduced vocabulary, confidences that read the Markov embedding
-    dspark-specforge      SpecForge 0.2.0, block 7, logits by the target's matrix. Every slot drafts, as it is trained; the
+    dspark-specforge      SpecForge 0.2.0, block 7, logits by the target's matrix. Every slot drafts, as it is trained;
+    the
                           package's own spec_generate() leaves out slot 0
 
-All keys (behind RoPE) and values are rounded to binary16, as the engine's KV is, so that what is left is float rounding.
+All keys (behind RoPE) and values are rounded to binary16, as the engine's KV is, so that what is left is float
+rounding.
 """
 
 from __future__ import annotations
@@ -70,7 +77,8 @@ def randomise(model: torch.nn.Module) -> None:
             elif weight.dim() == 1:
                 values = 1 + 0.2 * torch.randn(weight.shape)
             else:
-                values = (0.3 if name == "lm_head.weight" else 1.5 * weight.shape[-1] ** -0.5) * torch.randn(weight.shape)
+                values = (0.3 if name == "lm_head.weight" else 1.5 *
+                          weight.shape[-1] ** -0.5) * torch.randn(weight.shape)
             weight.copy_(values.bfloat16().float())
 
 
@@ -149,7 +157,8 @@ class Inputs:
                 model.d2t.copy_(self.ids - torch.arange(DRAFT_VOCAB))
 
 
-# --- speculators ---------------------------------------------------------------------------------------------------------
+# --- speculators
+# ---------------------------------------------------------------------------------------------------------
 
 
 def speculation(algorithm: str, drafts: int):
@@ -191,7 +200,8 @@ def eagle3_speculators(inputs: Inputs, steps: int = 3) -> None:
     for i in range(ROWS):
         chain = inputs.tokens[1:].clone()
         for step in range(steps):  # the package takes a text's tokens for the drafts before
-            seen = with_logits(model, lambda: model(flat, chain[None], documents, ttt_steps=steps, position_ids=positions))
+            seen = with_logits(model,
+                               lambda: model(flat, chain[None], documents, ttt_steps=steps, position_ids=positions))
             logits[step, i] = seen[step][i]
             drafts[i, step] = inputs.ids[logits[step, i].argmax()]
             if i + step + 1 < rows:
@@ -265,7 +275,8 @@ def blocks_speculators(inputs: Inputs, algorithm: str, block: int) -> None:
                confidences=torch.cat(confidences, 1))
 
 
-# --- SpecForge -----------------------------------------------------------------------------------------------------------
+# --- SpecForge
+# -----------------------------------------------------------------------------------------------------------
 
 
 def eagle3_specforge(inputs: Inputs, steps: int = 5) -> None:
@@ -313,14 +324,17 @@ def dspark_specforge(inputs: Inputs, block: int = 7) -> None:
                drafts=torch.stack(drafts), confidences=torch.stack(confidences))
 
 
-# --- DFlash, EAGLE-1 and Medusa of their authors ---------------------------------------------------------------------------
+# --- DFlash, EAGLE-1 and Medusa of their authors
+# ---------------------------------------------------------------------------
 
 
 def block_states(model, inputs: Inputs, anchor: int, block: int, **more) -> torch.Tensor:
-    """[1, block, width] of z-lab's and SpecForge's forward(): the anchor's token and masks behind all states before it."""
+    """[1, block, width] of z-lab's and SpecForge's forward(): the anchor's token and masks behind all states before
+    it."""
     tokens = torch.full((1, block), MASK)
     tokens[0, 0] = inputs.tokens[anchor]
-    return model(position_ids=torch.arange(anchor + block)[None], noise_embedding=F.embedding(tokens, inputs.embeddings),
+    return model(position_ids=torch.arange(anchor + block)[None],
+                 noise_embedding=F.embedding(tokens, inputs.embeddings),
                  target_hidden=inputs.features[None, :anchor, :2].flatten(2), **more)
 
 
@@ -341,12 +355,14 @@ def dflash_dflash(inputs: Inputs, block: int = 16) -> None:
 
 
 def eagle1_eagle(inputs: Inputs, steps: int = 4) -> None:
-    if not hasattr(transformers.pytorch_utils, "ALL_LAYERNORM_LAYERS"):  # of the library's time, which nothing here calls
+    # of the library's time, which nothing here calls
+    if not hasattr(transformers.pytorch_utils, "ALL_LAYERNORM_LAYERS"):
         transformers.pytorch_utils.ALL_LAYERNORM_LAYERS = []
     from eagle.model.cnets import Model
     from eagle.model.configs import EConfig
 
-    config = EConfig(vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=32, num_hidden_layers=1, num_attention_heads=4,
+    config = EConfig(vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=32, num_hidden_layers=1,
+                     num_attention_heads=4,
                      num_key_value_heads=2, max_position_embeddings=256, rms_norm_eps=1e-5, bias=True)
     # The library's configurations of today no longer say None for RoPE without scaling.
     model = Model(types.SimpleNamespace(**{**config.to_dict(), "rope_scaling": None}), bias=True)
@@ -366,7 +382,8 @@ def eagle1_eagle(inputs: Inputs, steps: int = 4) -> None:
             seen.append(state[0] @ inputs.embeddings.T)
             return seen[-1]
 
-        written = model.generate(inputs.finals[None, : i + 1], inputs.tokens[None, : i + 2], head, steps, use_cache=True)
+        written = model.generate(inputs.finals[None, : i + 1], inputs.tokens[None, : i + 2], head, steps,
+                                 use_cache=True)
         logits[:, i] = torch.stack(seen)
         drafts[i] = torch.tensor(written[i + 2 :])
     write_rows("eagle1-eagle", logits=logits, drafts=drafts)

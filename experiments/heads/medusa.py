@@ -1,18 +1,19 @@
-"""Medusa-1 (arXiv 2401.10774): heads on the target's last state, each for a token further ahead, independent of each other.
+"""Medusa-1 (arXiv 2401.10774): heads on the target's last state, each for a token further ahead, independent of each
+other.
 
     head k (k = 0, 1, ...): logits = lm_heads[k](x + SiLU(W x + b)), x = f of token i, predicts token i + 2 + k
 
-f is the state after the target's final norm, from which the target itself predicts token i + 1. W begins at 0 and the matrix
-as the target's, so that a head begins as the target. No attention, no KV: the cheapest head to train and to run."""
+f is the state after the target's final norm, from which the target itself predicts token i + 1. W begins at 0 and the
+matrix as the target's, so that a head begins as the target. No attention, no KV: the cheapest head to train and to
+run."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
 from layers import soft_cross_entropy
 from target import Batch, Corpus, DraftVocabulary, Target
+from torch import nn
 
 STEPS = 3
 STEP_WEIGHT = 0.8
@@ -61,7 +62,8 @@ class Medusa(nn.Module):
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
         finals = self.finals(batch)
-        drafted = [self.vocabulary.ids[self.lm_heads[step](self.blocks[step](finals)).argmax(-1)] for step in range(depth)]
+        drafted = [self.vocabulary.ids[self.lm_heads[step](self.blocks[step](finals)).argmax(-1)]
+                   for step in range(depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -1,21 +1,22 @@
-"""MTP (DeepSeek-V3, arXiv 2412.19437, section 2.2), in the form of `speculators`: one full layer over (f of token i, token
-i + 1), applied again to its own output.
+"""MTP (DeepSeek-V3, arXiv 2412.19437, section 2.2), in the form of `speculators`: one full layer over (f of token i,
+token i + 1), applied again to its own output.
 
     u = input_proj(concat[token_layernorm(emb t), hidden_layernorm(f)])
-    f' = final_layernorm(layer(u))                             a Qwen3 layer, norms of q and k included; the next step's f
-    logits = lm_head(f')                                       the target's; drafted are the rows of the draft vocabulary alone
+    f' = final_layernorm(layer(u))                             a Qwen3 layer, norms of q and k included; the next step's
+    f logits = lm_head(f')                                       the target's; drafted are the rows of the draft
+    vocabulary alone
 
-f is the state after the target's final norm. Loss: sum of 0.6^s times the cross-entropy of step s (FastMTP, arXiv 2509.18362).
-The softmax runs over the draft vocabulary, in training and where a token map is read (FR-Spec, arXiv 2502.14856)."""
+f is the state after the target's final norm. Loss: sum of 0.6^s times the cross-entropy of step s (FastMTP, arXiv
+2509.18362). The softmax runs over the draft vocabulary, in training and where a token map is read (FR-Spec, arXiv
+2502.14856)."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
 from layers import Attention, FeedForward, RMSNorm, Rope, predictions, soft_cross_entropy, unroll
 from target import Batch, Corpus, DraftVocabulary, Target
+from torch import nn
 
 STEPS = 3
 STEP_WEIGHT = 0.6
@@ -88,7 +89,8 @@ class Mtp(nn.Module):
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        drafted = [self.vocabulary.ids[(f @ self.target_head.T).argmax(-1)] for f in unroll(self, batch, self.finals(batch), depth)]
+        drafted = [self.vocabulary.ids[(f @ self.target_head.T).argmax(-1)]
+                   for f in unroll(self, batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

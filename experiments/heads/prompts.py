@@ -19,19 +19,27 @@ ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ROOT / "engine" / "model" / "prompts.jsonl"
 WORKS = ("code", "prose", "question", "editing")
 
-NAMES = ("Anton", "Beata", "Carlos", "Dina", "Erik", "Fatima", "Georg", "Hana", "Ivan", "Julia", "Karim", "Lena", "Mateo",
-         "Nora", "Oskar", "Priya", "Quentin", "Rosa", "Stefan", "Tara", "Ulrich", "Vera", "Wanda", "Xenia", "Yusuf", "Zoe")
-PLACES = ("the harbour", "the old mill", "the market square", "the school", "the station", "the mountain pass", "the garden",
-          "the workshop", "the theatre", "the hospital", "the farm", "the beach", "the museum", "the forest", "the airport",
-          "the bakery", "the castle", "the bridge", "the village hall", "the observatory")
+NAMES = ("Anton", "Beata", "Carlos", "Dina", "Erik", "Fatima", "Georg", "Hana", "Ivan", "Julia", "Karim", "Lena",
+         "Mateo",
+         "Nora", "Oskar", "Priya", "Quentin", "Rosa", "Stefan", "Tara", "Ulrich", "Vera", "Wanda", "Xenia", "Yusuf",
+         "Zoe")
+PLACES = ("the harbour", "the old mill", "the market square", "the school", "the station", "the mountain pass",
+          "the garden",
+          "the workshop", "the theatre", "the hospital", "the farm", "the beach", "the museum", "the forest",
+          "the airport", "the bakery", "the castle", "the bridge", "the village hall", "the observatory")
 THINGS = ("a lamp", "a map", "a key", "a violin", "a notebook", "a camera", "a coin", "a ladder", "a kite", "a radio",
           "a compass", "a basket of apples", "a wooden box", "a bicycle", "a telescope", "a red scarf", "a photograph")
-TIMES = ("Early in the morning", "Late in the evening", "On the first day of autumn", "One cold night", "In the middle of July",
-         "Long after the war", "On a quiet Sunday", "Before anybody was awake", "Just as the rain began", "At the end of the year")
+TIMES = ("Early in the morning", "Late in the evening", "On the first day of autumn", "One cold night",
+         "In the middle of July",
+         "Long after the war", "On a quiet Sunday", "Before anybody was awake", "Just as the rain began",
+         "At the end of the year")
 MOODS = ("tired", "curious", "afraid", "happy", "angry", "silent", "proud", "lonely", "hopeful", "confused")
-TOPICS = ("volcanoes", "bees", "electric cars", "the printing press", "glaciers", "vaccines", "the Roman roads", "coral reefs",
-          "satellites", "the water cycle", "bread", "earthquakes", "bridges", "photosynthesis", "the human heart", "paper",
-          "steam engines", "sleep", "sound", "rainbows", "deserts", "whales", "the alphabet", "money", "chess", "magnets",
+TOPICS = ("volcanoes", "bees", "electric cars", "the printing press", "glaciers", "vaccines", "the Roman roads",
+          "coral reefs",
+          "satellites", "the water cycle", "bread", "earthquakes", "bridges", "photosynthesis", "the human heart",
+          "paper",
+          "steam engines", "sleep", "sound", "rainbows", "deserts", "whales", "the alphabet", "money", "chess",
+          "magnets",
           "clouds", "soap", "tea", "democracy", "the internet", "batteries", "gravity", "wolves", "penguins", "rice",
           "mirrors", "tides", "the calendar", "maps", "yeast", "recycling", "wind turbines", "the microscope", "cotton",
           "sorting algorithms", "databases", "encryption", "prime numbers", "fractions", "statistics", "triangles",
@@ -40,7 +48,8 @@ TOPICS = ("volcanoes", "bees", "electric cars", "the printing press", "glaciers"
 QUESTIONS = ("What are {t}, and why do they matter?", "How do {t} work?", "Explain {t} in simple words.",
              "Write a short paragraph about {t}.", "Give me five facts about {t}.", "What is the history of {t}?",
              "List the advantages and disadvantages of {t}.", "What should a beginner know about {t}?",
-             "Describe {t} to somebody who has never heard of them.", "Write three questions about {t} and answer them.",
+             "Describe {t} to somebody who has never heard of them.",
+             "Write three questions about {t} and answer them.",
              "What is the most surprising thing about {t}?", "Give me step by step advice on {t}.",
              "Write a short poem about {t}.", "Compare {t} with something from everyday life.",
              "Why do people study {t}?", "Summarize what is known about {t} in two sentences.")
@@ -49,11 +58,13 @@ ASKED = ("Write an email to {n} that moves the meeting from {d} to {e}.", "Write
          "How many minutes are in {k} hours? Explain.", "Plan a weekend at {p} for a family.",
          "Suggest three names for a shop that sells {f}.", "Write a dialogue between {n} and {m} about {f}.",
          "What is {k} plus {j}? Show each step.", "Write a to-do list for a person who organizes a party at {p}.")
-TASKS = ("reverses a string", "counts the vowels of a text", "finds the largest of three numbers", "sorts a list of names",
+TASKS = ("reverses a string", "counts the vowels of a text", "finds the largest of three numbers",
+         "sorts a list of names",
          "checks whether a number is prime", "computes the average of a list", "removes duplicates from a list",
          "reads a file and counts its lines", "converts Celsius to Fahrenheit", "merges two sorted lists",
          "computes the factorial of a number", "finds the most common word of a text", "checks for balanced brackets")
-FOODS = ("rice", "lentils", "apples", "honey", "potatoes", "cheese", "tomatoes", "carrots", "oats", "pears", "walnuts", "bread")
+FOODS = ("rice", "lentils", "apples", "honey", "potatoes", "cheese", "tomatoes", "carrots", "oats", "pears", "walnuts",
+         "bread")
 DAYS = ("Monday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 STORIES = ("{T}, {n} walked to {p} with {x}. Nobody had been there for years, and",
            "{n} was {a} when the message came. It said only that {m} had left {p}, and that",
@@ -73,9 +84,11 @@ SENTENCES = ("{n} brought {x} to {p}.", "The door of {p} was closed until {d}.",
              "Please bring {f}, {g} and {x}.", "The meeting at {p} begins at {j} o'clock.",
              "In {y} the building was sold to {n}.", "{m} painted the wall next to {p}.", "Nobody was {a} any more.")
 FUNCTIONS = ("def {v}_of({w}s):\n    \"\"\"The {v} of all {w}s.\"\"\"\n    result = 0\n    for {w} in {w}s:\n",
-             "class {W}:\n    def __init__(self, {v}, {u}):\n        self.{v} = {v}\n        self.{u} = {u}\n\n    def ",
+             "class {W}:\n    def __init__(self, {v}, {u}):\n        self.{v} = {v}\n        "
+             "self.{u} = {u}\n\n    def ",
              "function {v}{W}({w}) {{\n  if (!{w}) {{\n    return null;\n  }}\n",
-             "public class {W} {{\n    private int {v};\n    private String {u};\n\n    public {W}(int {v}, String {u}) {{\n",
+             "public class {W} {{\n    private int {v};\n    private String {u};\n\n    public {W}(int {v}, String "
+             "{u}) {{\n",
              "// Returns the {v} of {w}, or -1.\nint {v}_of_{w}(const char* {w}, int {u}) {{\n",
              "SELECT {w}.{v}, {w}.{u}\nFROM {w}\nWHERE {w}.{v} > {k}\n",
              "import json\n\ndef load_{w}s(path):\n    with open(path) as file:\n        {w}s = json.load(file)\n",
@@ -86,7 +99,8 @@ FUNCTIONS = ("def {v}_of({w}s):\n    \"\"\"The {v} of all {w}s.\"\"\"\n    resul
              "#!/bin/bash\n# Copies every {w} to a folder.\nset -e\n{v}=$1\nfor {w} in *.{u}; do\n",
              "def {v}({w}, {u}={k}):\n    if {w} is None:\n        raise ValueError(\"{w} is missing\")\n")
 WORDS = ("order", "user", "price", "city", "weight", "color", "score", "account", "message", "signal", "node", "table",
-         "length", "width", "count", "owner", "label", "status", "title", "level", "speed", "volume", "region", "ticket")
+         "length", "width", "count", "owner", "label", "status", "title", "level", "speed", "volume", "region",
+         "ticket")
 
 
 def filled(template: str, draw: random.Random) -> str:
@@ -121,31 +135,38 @@ def own_prose() -> list[str]:
 
 
 def words_of(tokens: list[str]) -> list[str]:
-    """The 10,000 most frequent words that are one token of the target (byte-level BPE, a space before them; ids are in the
-    order of the merges): its own vocabulary is the widest list of topics that is here."""
+    """The 10,000 most frequent words that are one token of the target (byte-level BPE, a space before them; ids are in
+    the order of the merges): its own vocabulary is the widest list of topics that is here."""
     return [token[1:] for token in tokens if re.fullmatch("\u0120[A-Za-z][a-z]{3,}", token)][:10_000]
 
 
 #: With {r}, {s}, {q}: words of the target's vocabulary.
 WIDE = {
-    "code": ("def {r}_{s}(self, {q}):\n    \"\"\"", "class {R}{S}:\n    {q} = None\n\n    def ", "const {r}{S} = ({q}) => {{\n",
+    "code": ("def {r}_{s}(self, {q}):\n    \"\"\"", "class {R}{S}:\n    {q} = None\n\n    def ",
+             "const {r}{S} = ({q}) => {{\n",
              "// {R} {s} of the {q}\n#include <vector>\n\n", "<div class=\"{r}-{s}\">\n  <h2>{Q}</h2>\n  <p>",
-             "{{\n  \"{r}\": \"{s}\",\n  \"{q}\": [\n", "CREATE TABLE {r} (\n  id INTEGER PRIMARY KEY,\n  {s} TEXT,\n  {q} ",
+             "{{\n  \"{r}\": \"{s}\",\n  \"{q}\": [\n",
+             "CREATE TABLE {r} (\n  id INTEGER PRIMARY KEY,\n  {s} TEXT,\n  {q} ",
              "import {r}\nfrom {s} import {q}\n\n", "static void {r}_{s}(struct {q}* self) {{\n"),
     "prose": ("The {r} had been {s} since the {q}, and", "{n} thought of the {r}. It was a {s} one, and the {q}",
-              "There was no {r} in {p}, only a {s}. Then the {q}", "People say that {r} and {s} are alike. {n}, who knew {q},",
-              "It began with a {r}. {T}, the {s} near {p} was", "A letter about the {r} lay on the table. {n} read: \"The {s}",
+              "There was no {r} in {p}, only a {s}. Then the {q}",
+              "People say that {r} and {s} are alike. {n}, who knew {q},",
+              "It began with a {r}. {T}, the {s} near {p} was",
+              "A letter about the {r} lay on the table. {n} read: \"The {s}",
               "In the history of {r}, {s} is often", "The {q} of {R} is known for its {r} and"),
     "question": ("What does the word {r} mean? Use it in a sentence.", "What do {r} and {s} have in common?",
                  "Write a paragraph about {r} and {s}.", "Tell me a story with a {r}, a {s} and a {q}.",
                  "Why is {r} important for {s}?", "Explain the difference between {r} and {s}.",
                  "Give me three examples of {r}.", "How would you describe {r} to a child?",
-                 "Write a headline and a short news article about {r} in {p}.", "Name some words that are similar to {r}.",
+                 "Write a headline and a short news article about {r} in {p}.",
+                 "Name some words that are similar to {r}.",
                  "What is known about the {s} of {R}?", "Write a list of ten things that concern {r} or {q}."),
-    "editing": ("Repeat these words and add {q} at the end.\n\n{r}\n{s}\n{u}\n{w}\n{r}s", "Copy this text.\n\n{S1} {S2} The {r} is {s}.",
+    "editing": ("Repeat these words and add {q} at the end.\n\n{r}\n{s}\n{u}\n{w}\n{r}s",
+                "Copy this text.\n\n{S1} {S2} The {r} is {s}.",
                 "Repeat this text with {q} instead of {r}.\n\nThe {r} of {n} is {s}. {S1} Every {r} needs a {s}. {S2}",
                 "Write this again and change {s} to {q}.\n\n{S1} A {s} was in {p}. {m} liked the {r} and the {s}. {S2}",
-                "Repeat the letter but address it to {n}.\n\nDear {m},\n\nthe {r} that you asked for is {s}. {S1}\n\nYours,\n{R}"),
+                "Repeat the letter but address it to {n}.\n\nDear {m},\n\nthe {r} that you asked for is {s}. "
+                "{S1}\n\nYours,\n{R}"),
 }
 
 
@@ -170,12 +191,14 @@ def editing(draw: random.Random, prose: list[str], code: list[str]) -> str:
     if kind == 2:
         piece = draw.choice(code)
         names = sorted(set(re.findall(r"\b[a-z_]{4,}\b", piece)))
-        return f"Rename {draw.choice(names or ['value'])} to {draw.choice(WORDS)} in this code and show all of it.\n\n{piece}"
+        return (f"Rename {draw.choice(names or ['value'])} to {draw.choice(WORDS)} in this code and show all of it."
+                f"\n\n{piece}")
     text = draw.choice(prose) if kind == 3 else " ".join(
         filled(sentence, draw) for sentence in draw.sample(SENTENCES, draw.randrange(4, 8)))
     words = sorted(set(re.findall(r"\b[A-Za-z]{4,}\b", text)))
     word, other = draw.choice(words), draw.choice(WORDS)
-    order = draw.choice(("Repeat the following text, but replace \"{a}\" by \"{b}\".", "Copy this text with {b} instead of {a}.",
+    order = draw.choice(("Repeat the following text, but replace \"{a}\" by \"{b}\".",
+                         "Copy this text with {b} instead of {a}.",
                          "Write this paragraph again and change {a} to {b}.", "Repeat this text word for word.",
                          "Put the word \"{b}\" behind \"{a}\" and repeat the rest as it is.",
                          "Correct the mistakes of the text and leave the rest unchanged."))
@@ -183,8 +206,8 @@ def editing(draw: random.Random, prose: list[str], code: list[str]) -> str:
 
 
 def templates(count: int, seed: int, words: list[str] | None = None) -> list[dict]:
-    """`count` different prompts, the four kinds in turn; `words`: with words of the target's vocabulary in them. The same
-    seed and tree give the same prompts."""
+    """`count` different prompts, the four kinds in turn; `words`: with words of the target's vocabulary in them. The
+    same seed and tree give the same prompts."""
     draw = random.Random(seed)
     code, prose = own_code(), own_prose()
     seen = {line["prompt"] for line in held_out_prompts()}
@@ -211,8 +234,9 @@ def templates(count: int, seed: int, words: list[str] | None = None) -> list[dic
 
 
 def training_prompts(words: list[str], count: int) -> list[dict]:
-    """`count` prompts: 1,152 from templates alone, then ones that words of the target's vocabulary make wider; of the wider ones half
-    are answered greedily, as the held-out texts are, the others at the temperature of `draftproof features`."""
+    """`count` prompts: 1,152 from templates alone, then ones that words of the target's vocabulary make wider; of the
+    wider ones half are answered greedily, as the held-out texts are, the others at the temperature of `draftproof
+    features`."""
     prompts = templates(1152, seed=1)
     wide = templates(count - len(prompts), seed=2, words=words)
     for i, line in enumerate(wide):

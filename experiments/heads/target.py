@@ -1,5 +1,5 @@
-"""The target as heads see it: its texts with features (shards of `draftproof features`), and of its weights the embeddings,
-the final norm and the layers that heads begin from, read from its GGUF file."""
+"""The target as heads see it: its texts with features (shards of `draftproof features`), and of its weights the
+embeddings, the final norm and the layers that heads begin from, read from its GGUF file."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def open_target(path: Path) -> Target:
     return Target(name=path.stem, layers=value(f"{kind}.block_count"), width=value(f"{kind}.embedding_length"),
                   feed_forward=value(f"{kind}.feed_forward_length"), heads=value(f"{kind}.attention.head_count"),
                   kv_heads=value(f"{kind}.attention.head_count_kv"), vocab=len(value("tokenizer.ggml.tokens")),
-                  rms_epsilon=value(f"{kind}.attention.layer_norm_rms_epsilon"), rope_base=value(f"{kind}.rope.freq_base"),
+                  rms_epsilon=value(f"{kind}.attention.layer_norm_rms_epsilon"),
+                  rope_base=value(f"{kind}.rope.freq_base"),
                   context=value(f"{kind}.context_length"), tokens=value("tokenizer.ggml.tokens"), reader=reader)
 
 
@@ -99,7 +100,8 @@ class Corpus:
 
     def feature_index(self, layer: int) -> int:
         if layer not in self.layers:
-            raise SystemExit(f"draftproof: error: the texts have features of layers {self.layers}; expected {layer} among them")
+            raise SystemExit(f"draftproof: error: the texts have features of layers {self.layers}; expected {layer} "
+                             "among them")
         return self.layers.index(layer)
 
     def answers(self) -> torch.Tensor:
@@ -114,12 +116,14 @@ def read_corpus(folder: Path) -> Corpus:
             layers = file.get_tensor("layers").tolist()
             tokens, features = file.get_tensor("tokens").long(), file.get_tensor("features")
             begin = 0
-            for end, prompt_len, index in zip(file.get_tensor("cu_tokens").tolist(), file.get_tensor("prompt_len").tolist(),
+            for end, prompt_len, index in zip(file.get_tensor("cu_tokens").tolist(),
+                                              file.get_tensor("prompt_len").tolist(),
                                               file.get_tensor("prompt_index").tolist(), strict=True):
                 texts.append(Text(tokens[begin:end], features[begin:end], prompt_len, index))
                 begin = end
     if not texts:
-        raise SystemExit(f"draftproof: error: {folder}: has no shards; expected those that `draftproof features` writes")
+        raise SystemExit(f"draftproof: error: {folder}: has no shards; expected those that `draftproof features` "
+                         "writes")
     return Corpus(texts, layers)
 
 

@@ -1,5 +1,5 @@
-"""The loop: AdamW with a cosine over the time that is left; each minute acceptance on every third held-out text, at the end on
-all; a checkpoint a minute, from which it goes on."""
+"""The loop: AdamW with a cosine over the time that is left; each minute acceptance on every third held-out text, at the
+end on all; a checkpoint a minute, from which it goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-
 from prompts import WORKS
 from target import Batch, Corpus, batch_of, batches
 
@@ -20,8 +19,9 @@ DEPTH = 3  # K of the acceptance that is printed
 
 @torch.no_grad()
 def acceptance(head: torch.nn.Module, held_out: Corpus, works: list[str], depth: int = DEPTH) -> dict:
-    """At temperature 0: the target's token is the text's, since held-out texts are greedy. From every place of an answer whose
-    `depth` next tokens are in the text: conditional acceptance by position, and acceptance length, the bonus token included."""
+    """At temperature 0: the target's token is the text's, since held-out texts are greedy. From every place of an
+    answer whose `depth` next tokens are in the text: conditional acceptance by position, and acceptance length, the
+    bonus token included."""
     head.eval()
     matches, kinds = [], []
     for begin in range(0, len(held_out.texts), 8):
@@ -48,11 +48,13 @@ def rate(progress: float, warm: float = 0.02) -> float:
 
 def train(head: torch.nn.Module, corpus: Corpus, held_out: Corpus, works: list[str], folder: Path, minutes: float,
           peak_rate: float, steps_at: Callable[[float], int], tokens_per_batch: int = 2048, seed: int = 1) -> None:
-    """Trains for `minutes` in sum, those of interrupted runs included. Prints and keeps (curve.jsonl) one line a minute."""
+    """Trains for `minutes` in sum, those of interrupted runs included. Prints and keeps (curve.jsonl) one line a
+    minute."""
     folder.mkdir(parents=True, exist_ok=True)
     matrices = [weight for weight in head.parameters() if weight.dim() > 1]
     vectors = [weight for weight in head.parameters() if weight.dim() == 1]
-    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}],
+    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01},
+                                   {"params": vectors, "weight_decay": 0.0}],
                                   lr=peak_rate, betas=(0.9, 0.95), fused=True)
     state = {"seconds": 0.0, "steps": 0, "visits": 0, "cpu_seconds": 0.0}
     checkpoint = folder / "checkpoint.pt"
@@ -82,7 +84,8 @@ def train(head: torch.nn.Module, corpus: Corpus, held_out: Corpus, works: list[s
             curve.write(json.dumps(line) + "\n")
         positions = " ".join(f"{value:.3f}" for value in line["conditional"])
         kinds = " ".join(f"{work} {line[work]:.2f}" for work in WORKS)
-        print(f"{line['minutes']:6.1f} of {minutes:g} min  {line['steps']:6d} steps  {line['visits']:9d} visits  loss {line['loss']:.3f}  "
+        print(f"{line['minutes']:6.1f} of {minutes:g} min  {line['steps']:6d} steps  {line['visits']:9d} visits  loss "
+              f"{line['loss']:.3f}  "
               f"acceptance {positions}  length {line['length']:.3f}  ({kinds})", flush=True)
         losses.clear()
 

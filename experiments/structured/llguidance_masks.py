@@ -3,8 +3,9 @@
     python3 -m venv out/env; out/env/bin/pip install llguidance==1.9.1 safetensors numpy gguf
     out/env/bin/python experiments/structured/llguidance_masks.py build/release/draftproof [--model FILE.gguf]
 
-Ours hold at most 16 characters of white space between two parts, no tabs, and llguidance is told the same. Prints, by schema, the
-rows, those with equal masks, and what else each engine allows; a row where ours allows what llguidance refuses is shown.
+Ours hold at most 16 characters of white space between two parts, no tabs, and llguidance is told the same. Prints, by
+schema, the rows, those with equal masks, and what else each engine allows; a row where ours allows what llguidance
+refuses is shown.
 """
 
 import argparse
@@ -21,7 +22,8 @@ from safetensors.numpy import load_file
 
 here = Path(__file__).parent
 #: Regular expressions of tests/engine/grammar and docs, beside the schemas.
-REGEXES = {"date": "[0-9]{4}-[0-9]{2}-[0-9]{2}", "optional": "a?b{2,3}(c|de)+", "words": "([a-z]+ ){1,3}[a-z]+", "class": "[^\"\\\\\\n]{0,8}x"}
+REGEXES = {"date": "[0-9]{4}-[0-9]{2}-[0-9]{2}", "optional": "a?b{2,3}(c|de)+", "words": "([a-z]+ ){1,3}[a-z]+",
+           "class": "[^\"\\\\\\n]{0,8}x"}
 
 
 class Bytes:
@@ -47,7 +49,8 @@ class Gguf(Bytes):
         others = [i for i in range(256) if i not in printable]
         byte_of = {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(others)}
         self.special_token_ids = [i for i, kind in enumerate(kinds) if kind != 1]
-        self.tokens = [text.encode() if kind != 1 else bytes(byte_of[c] for c in text) for text, kind in zip(texts, kinds)]
+        self.tokens = [text.encode() if kind != 1 else bytes(byte_of[c] for c in text) for text,
+                       kind in zip(texts, kinds)]
         self.eos_token_id = int(fields["tokenizer.ggml.eos_token_id"].parts[-1][0])
 
     def __call__(self, text):
@@ -78,7 +81,8 @@ def rows_of(trace, emitted, size):
     before = []
     for draft_end, tokens in zip(trace["cu_num_draft_tokens"], emitted):
         for number in range(draft_end - draft + 1):
-            yield before + [int(t) for t in trace["draft_tokens"][draft:draft + number]], bits(trace["bitmask"][row], size)
+            yield before + [int(t) for t in trace["draft_tokens"][draft:draft + number]], bits(trace["bitmask"][row],
+                    size)
             row += 1
         draft, before = draft_end, before + tokens
 
@@ -107,8 +111,10 @@ def main():
                 form = ["--regex", entry["regex"]] if "regex" in entry else ["--json-schema", f"{folder}/schema.json"]
                 Path(folder, "schema.json").write_text(json.dumps(entry.get("schema")))
                 path = f"{folder}/trace.safetensors"
-                run(options.program, "generate", "--model", options.model, "--prompt", "An example: ", *form, "--seed", str(seed), "--temperature", "1",
-                    "--drafter", "suffix", "--policy", "fixed:4", "-k", "4", "--max-tokens", str(options.max_tokens), "--trace", path)
+                run(options.program, "generate", "--model", options.model, "--prompt", "An example: ", *form, "--seed",
+                    str(seed), "--temperature", "1",
+                    "--drafter", "suffix", "--policy", "fixed:4", "-k", "4", "--max-tokens", str(options.max_tokens),
+                    "--trace", path)
                 emitted = run(options.program, "verify", path)["output_tokens"]
                 trace = load_file(path)
             for before, ours in rows_of(trace, emitted, size):

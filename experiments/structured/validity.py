@@ -1,5 +1,5 @@
-"""Is every output a document of its schema? Outputs of `draftproof generate` over the schemas of schemas.jsonl, judged by
-the Python package jsonschema, which shares nothing with the grammar's library.
+"""Is every output a document of its schema? Outputs of `draftproof generate` over the schemas of schemas.jsonl, judged
+by the Python package jsonschema, which shares nothing with the grammar's library.
 
     ./draftproof fetch smollm2; python3 -m venv out/env; out/env/bin/pip install jsonschema
     out/env/bin/python experiments/structured/validity.py build/release/draftproof --model smollm2 --outputs 50
@@ -19,7 +19,8 @@ here = Path(__file__).parent
 
 
 def twice(text):
-    """Does a name stand twice in an object? The grammar of a schema with names of its own choosing cannot exclude it."""
+    """Does a name stand twice in an object? The grammar of a schema with names of its own choosing cannot exclude
+    it."""
     found = []
     json.loads(text, object_pairs_hook=lambda pairs: found.append(len(dict(pairs)) < len(pairs)))
     return any(found)

@@ -1,5 +1,5 @@
-"""The work of the kernels as others do it: in PyTorch, eager and as torch.compile fuses it with Triton; samplers also by
-FlashInfer and by vLLM's Triton kernel for top-k and top-p (Qrita), where python3 has them.
+"""The work of the kernels as others do it: in PyTorch, eager and as torch.compile fuses it with Triton; samplers also
+by FlashInfer and by vLLM's Triton kernel for top-k and top-p (Qrita), where python3 has them.
 
     python3 gpu/bench/peer_pytorch.py FOLDER
 
@@ -8,9 +8,11 @@ race, on the tensors that `draftproof bench --device cuda --write-inputs FOLDER`
 sample_race, sample_top_p: softmax, and a draw by the exponential race; before it a sort and a cumulative sum for top-p
 0.9, on normal bf16 logits of standard deviation 3 (B = 1024, V = 200000). Random numbers are made in the measured time.
 
-sample: the sizes of `bench` (B = 1, 64, 256, V = 128256; deviation 3, and 6 for peaked rows), a draw behind each filter.
+sample: the sizes of `bench` (B = 1, 64, 256, V = 128256; deviation 3, and 6 for peaked rows), a draw behind each
+filter.
 
-Prints one JSON object with milliseconds: median and best of 100 (of 20 where one takes above 5), L2 flushed before each.
+Prints one JSON object with milliseconds: median and best of 100 (of 20 where one takes above 5), L2 flushed before
+each.
 """
 import json
 import pathlib

@@ -3,8 +3,8 @@
 
   budget.py --code FOLDER --compiler VERSION --stored FILE [--loops FILE] [--update]
 
-FOLDER holds what nvdisasm -c printed: <object>.<architecture>.sass. Exit codes: 0 as stored; 1 a loop got heavier, or the
-table is another; 2 something cannot be counted.
+FOLDER holds what nvdisasm -c printed: <object>.<architecture>.sass. Exit codes: 0 as stored; 1 a loop got heavier, or
+the table is another; 2 something cannot be counted.
 """
 
 import argparse
@@ -41,10 +41,11 @@ GPUS = [
 ]
 
 IGNORED = """\
-The model takes a loop's issue slots, the busiest pipe and the bytes that must move, each at its full rate, and the slowest of
-them. It ignores latency and how many warps hide it, bank conflicts and contended atomics, instruction fetches, warps whose
-threads part, the start of kernels and their last wave, how often an inner loop on a path turns (once, here), the kernels of a
-call that are not listed, and instructions that count twice on some pipes (64-bit products, wide loads).
+The model takes a loop's issue slots, the busiest pipe and the bytes that must move, each at its full rate, and the
+slowest of them. It ignores latency and how many warps hide it, bank conflicts and contended atomics, instruction
+fetches, warps whose threads part, the start of kernels and their last wave, how often an inner loop on a path turns
+(once, here), the kernels of a call that are not listed, and instructions that count twice on some pipes (64-bit
+products, wide loads).
 """
 
 
@@ -71,15 +72,16 @@ def read_loops(path):
             continue
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) != 8 or cells[2] not in ("loop", "path"):
-            raise CannotCount(f"{path}, line {number}: expected name | kernel | loop or path | needs | avoids | elements | tokens | bytes")
+            raise CannotCount(f"{path}, line {number}: expected name | kernel | loop or path | needs | avoids | "
+                              "elements | tokens | bytes")
         name, kernel, way, needs, avoids, elements, tokens, moved = cells
         needed = {}
         for need in needs.split():
             opcode, _, count = need.partition(">=")
             needed[_opcode_pattern(opcode)] = int(count)
         rows, columns = tokens.split("*")
-        loops.append(Loop(name, kernel, way == "path", needed, [_opcode_pattern(o) for o in avoids.split()], int(elements),
-                          int(rows) * int(columns), int(moved)))
+        loops.append(Loop(name, kernel, way == "path", needed, [_opcode_pattern(o) for o in avoids.split()],
+                          int(elements), int(rows) * int(columns), int(moved)))
     return loops
 
 
@@ -109,7 +111,8 @@ def count(loop, kernels, architecture):
     way = function.cheapest_path if loop.is_path else function.cheapest_loop
     opcodes = way(loop.needs, loop.avoids)
     if opcodes is None:
-        raise CannotCount(f"{loop.name}, {architecture}: no way through {fitting[0]} has what gpu/budget/hot_loops.txt says")
+        raise CannotCount(f"{loop.name}, {architecture}: no way through {fitting[0]} has what gpu/budget/hot_loops.txt "
+                          "says")
     return opcodes
 
 
@@ -144,7 +147,8 @@ def table(loops, code, compiler):
             slots[loop.name, architecture] = sum(pipes.values()) / loop.elements
             lines.append(f"{loop.name:32}{architecture:8}{slots[loop.name, architecture]:8.2f}"
                          + "".join(f"{number / loop.elements:11.2f}" for number in pipes.values()))
-    lines += ["", "Predicted microseconds, and what they go to; behind the bar the floor: bytes that must move over bandwidth",
+    lines += ["", "Predicted microseconds, and what they go to; behind the bar the floor: bytes that must move over "
+                  "bandwidth",
               f"{'':32}" + "".join(f"{gpu.name:>26}" for gpu in GPUS)]
     for loop in loops:
         cells = ""
@@ -195,7 +199,8 @@ def main():
         return 0
     for sentence in heavier(stored, slots):
         print(f"budget: heavier: {sentence}", file=sys.stderr)
-    print(f"budget: {options.stored} says otherwise; explain the change, or mend it, and run gpu/budget.sh --update", file=sys.stderr)
+    print(f"budget: {options.stored} says otherwise; explain the change, or mend it, and run gpu/budget.sh --update",
+          file=sys.stderr)
     return 1
 
 

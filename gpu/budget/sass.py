@@ -8,7 +8,8 @@ import sys
 # Pipe | mnemonics that go through it, by their beginning. The longest beginning that fits decides.
 PIPES = {
     "fma": "FFMA FADD FMUL FFMA2 FADD2 FMUL2 IMAD IDP HFMA2 HADD2 HMUL2",
-    "alu": "IADD IADD3 IADD4 VIADD VIADDMNMX VIMNMX IMNMX ISETP ISCADD LEA LOP3 LOP PLOP3 SHF SHL SHR PRMT SEL FSEL FSETP FSET "
+    "alu": "IADD IADD3 IADD4 VIADD VIADDMNMX VIMNMX IMNMX ISETP ISCADD LEA LOP3 LOP PLOP3 SHF SHL SHR PRMT SEL FSEL "
+           "FSETP FSET "
            "FMNMX FMNMX3 HMNMX2 HSETP2 HSET2 VOTE P2R R2P IABS BMSK SGXT FCHK FSWZADD MOV CSEL VHMNMX",
     "conversion": "F2I F2F I2F I2I F2FP I2FP MUFU POPC FLO BREV FRND F2IP",
     "fp64": "DADD DFMA DMUL DSETP DMNMX",
@@ -82,7 +83,8 @@ class Function:
                 block.calls.append(target.group(1))
             if base not in ("BRA", "EXIT", "RET", "BRX", "JMP", "KILL"):
                 continue
-            conditional = guard is not None and guard != "PT" or base == "BRA" and operands.split(",")[0].strip()[:1] in "!UP"
+            conditional = guard is not None and guard != "PT" or base == "BRA" and operands.split(",")[0].strip()[
+                    :1] in "!UP"
             if base in ("BRA", "JMP"):
                 branches.append((current, target.group(1), conditional))
             elif base == "BRX":
@@ -115,7 +117,8 @@ class Function:
         return self.cheapest_path(entry=entry) or collections.Counter()
 
     def _find_loops(self):
-        """{first block of a loop: blocks that jump back to it}: the edges that a depth-first walk finds leading back."""
+        """{first block of a loop: blocks that jump back to it}: the edges that a depth-first walk finds leading
+        back."""
         self.loops = {}
         state = [0] * len(self.blocks)  # 1: on the walk's own path, 2: done
         for root in range(len(self.blocks)):
@@ -147,7 +150,8 @@ class Function:
         return body
 
     def cheapest_path(self, required=(), avoided=(), entry=0):
-        """Opcodes of the way from the entry to the end of the thread that issues the fewest instructions: a Counter, or None.
+        """Opcodes of the way from the entry to the end of the thread that issues the fewest instructions: a Counter, or
+        None.
 
         No block comes twice on it. required: {opcode pattern: least number on the way}; avoided: opcode patterns.
         """
@@ -170,7 +174,8 @@ class Function:
         open_blocks = {b for b in body if not any(p.match(opcode) for p in shunned for opcode in self.mixes[b])}
         cost = {b: sum(self.mixes[b].values()) for b in open_blocks}
         gains = {
-            b: tuple(sum(n for opcode, n in self.mixes[b].items() if p.match(opcode)) for p in patterns) for b in open_blocks
+            b: tuple(sum(n for opcode, n in self.mixes[b].items() if p.match(opcode)) for p in patterns)
+            for b in open_blocks
         }
         if start not in open_blocks or any(sum(g[i] for g in gains.values()) < n for i, n in enumerate(goal)):
             return None

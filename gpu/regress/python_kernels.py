@@ -1,5 +1,5 @@
-"""The Python side of `draftproof regress --python MODULE[:FUNCTION]`: calls of gpu/draftproof_kernels.h come through a pipe and are
-answered by functions, which get the arrays that their parameters name (docs/your_kernel.md)."""
+"""The Python side of `draftproof regress --python MODULE[:FUNCTION]`: calls of gpu/draftproof_kernels.h come through a
+pipe and are answered by functions, which get the arrays that their parameters name (docs/your_kernel.md)."""
 
 import importlib
 import importlib.util
@@ -12,7 +12,8 @@ import sys
 import numpy as np
 
 _ROWS = ("logits", "temperature", "top_k", "top_p", "min_p", "params")
-_DRAFTS = ("draft_tokens", "cu_num_draft_tokens", "target_probs", "draft_probs", "draft_len_max", "seeds", "steps", "coins", "draws")
+_DRAFTS = ("draft_tokens", "cu_num_draft_tokens", "target_probs", "draft_probs", "draft_len_max", "seeds", "steps",
+           "coins", "draws")
 #: What a function of each call may take.
 TAKES = {
     "filter": _ROWS,
@@ -43,7 +44,8 @@ class Kernel:
         self.call, self.function = call, function
         schema = getattr(getattr(function, "default", None), "_schema", None)
         if schema is not None:
-            parameters, self.on_tensors = {argument.name: argument.has_default_value() for argument in schema.arguments}, True
+            parameters, self.on_tensors = {argument.name: argument.has_default_value()
+                                           for argument in schema.arguments}, True
         else:
             signature = inspect.signature(getattr(function, "_init_fn", function))
             named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -51,7 +53,8 @@ class Kernel:
             self.on_tensors = any("Tensor" in str(p.annotation) for p in named)
         unknown = [p for p, has_default in parameters.items() if p not in TAKES[call] and not has_default]
         if unknown:
-            raise ValueError(f"{name} takes {unknown[0]}, which {call} has not; expected some of {', '.join(TAKES[call])}")
+            raise ValueError(f"{name} takes {unknown[0]}, which {call} has not; expected some of "
+                             f"{', '.join(TAKES[call])}")
         self.takes = [p for p in parameters if p in TAKES[call]]
         if not self.takes:
             raise ValueError(f"{name} takes nothing of {call}; expected some of {', '.join(TAKES[call])}")
@@ -110,7 +113,8 @@ def values_of(call, vocab_size, arrays):
         rows = len(arrays["parents"]) + len(arrays["cu_num_draft_tokens"]) - 1
         values["words_per_row"] = len(arrays["mask"]) // rows
     else:
-        matrices = [name for name in ("logits", "target_probs", "draft_probs", "conditional", "unconditional") if name in arrays]
+        matrices = [name for name in ("logits", "target_probs", "draft_probs", "conditional", "unconditional")
+                    if name in arrays]
         rows = {"logits": "temperature", "conditional": "scale"}.get(matrices[0])
         rows = len(arrays[rows]) if rows else len(arrays["draft_tokens"]) + len(arrays["draws"])
         stride = len(arrays[matrices[0]]) // rows
@@ -142,7 +146,8 @@ def take_result(call, result, values, arrays):
         parts = list(result) if isinstance(result, tuple) else [result]
         expected = 2 if call == "verify_tree" else 1
         if len(parts) != expected:
-            raise Failure("tokens", f"come as {len(parts)} results; expected {'(tokens, path)' if expected == 2 else 'tokens'}")
+            raise Failure("tokens",
+                          f"come as {len(parts)} results; expected {'(tokens, path)' if expected == 2 else 'tokens'}")
         tokens = _of_shape("tokens", parts[0], (requests, values["draft_len_max"] + 1))
         arrays["tokens"][:] = tokens.ravel()
         arrays["num_accepted"][:] = (tokens >= 0).sum(axis=1) - 1
@@ -189,14 +194,16 @@ def kernels_of(what, call):
         return {call: Kernel(call, function_name, function)}
     found = {name: Kernel(name, name, getattr(module, name)) for name in TAKES if callable(getattr(module, name, None))}
     if not found:
-        raise ValueError(f"{module_name} has no function of the name of a call; expected some of {', '.join(TAKES)}, or MODULE:FUNCTION")
+        raise ValueError(f"{module_name} has no function of the name of a call; expected some of {', '.join(TAKES)}, "
+                         "or MODULE:FUNCTION")
     return found
 
 
 def description_of(what, kernels):
     numbers = {kernel.numbers for kernel in kernels.values()} - {None}
     if len(numbers) > 1:
-        raise ValueError("some functions take the random numbers (uniforms, coins, draws) and others seeds; expected one or the other")
+        raise ValueError("some functions take the random numbers (uniforms, coins, draws) and others seeds; expected "
+                         "one or the other")
     without = [name for name in OFF if any(kernel.lacks(name) for kernel in kernels.values())]
     return {"name": what, "numbers": max(numbers, default=OWN), "calls": list(kernels), "without": without}
 

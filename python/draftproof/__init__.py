@@ -24,10 +24,12 @@ from .server import ServerAudit, audit_logprobs, audit_server
 __version__ = version("draftproof")
 
 __all__ = [
-    "Acceptance", "Audit", "BeamAudit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure", "FilterCase",
+    "Acceptance", "Audit", "BeamAudit", "CallableAudit", "CaseResult", "ConstrainedCase", "Error", "Failure",
+    "FilterCase",
     "FilterCheck", "FilterRow", "Generated", "Grammar", "Lab", "LogitsRecorder", "Matcher", "Parity", "Position",
-    "Prediction", "Proof", "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase", "Test",
-    "Tree", "Verified", "Verifier", "VerifyCase", "acceptance", "audit_beams", "audit_callable", "audit_draws",
-    "audit_logprobs", "audit_server", "audit_steps", "check_filter", "generate", "lab", "parity", "predict", "process_rows",
+    "Prediction", "Proof", "Proofs", "RequestCase", "Rows", "SampleCase", "ServerAudit", "Simulation", "StepsCase",
+    "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance", "audit_beams", "audit_callable", "audit_draws",
+    "audit_logprobs", "audit_server", "audit_steps", "check_filter", "generate", "lab", "parity", "predict",
+    "process_rows",
     "program", "prove", "record_logits", "run_case", "sample", "sample_shards", "sim", "tree", "verifiers", "verify",
 ]

@@ -275,7 +275,8 @@ class Simulation(Document):
         return "", f"{self.server}: {self.requests} requests, {self.replications} times"
 
     def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
-        return (["policy", "speedup", "tokens per second", "goodput", "TTFT p50 (ms)", "TPOT p50 (ms)", "tokens per step"],
+        return (["policy", "speedup", "tokens per second", "goodput", "TTFT p50 (ms)", "TPOT p50 (ms)",
+                 "tokens per step"],
                 [(policy.name, *("" if value is None else value for value in (
                     policy.speedup.mean, policy.throughput, policy.goodput, policy.ttft_ms.p50, policy.tpot_ms.p50,
                     policy.tokens_per_step))) for policy in self.policies])
@@ -449,9 +450,11 @@ class Proof(Record):
         elif "failure" in found:
             against = f"; after {found.prefix} it throws '{found.failure}'"
         else:
-            against = (f"; string {[*found.prefix, found.token]} comes out with probability {found.probability_emitted}, "
+            against = (f"; string {[*found.prefix, found.token]} comes out with probability "
+                       f"{found.probability_emitted}, "
                        f"the target has {found.probability_expected}")
-        return (f"{self.verifier}, {claim}: {self.verdict} in {self.instances} models, {self.outcomes_enumerated} outcomes"
+        return (f"{self.verifier}, {claim}: {self.verdict} in {self.instances} models, {self.outcomes_enumerated} "
+                "outcomes"
                 + against)
 
 
@@ -501,5 +504,7 @@ class Proofs(Document):
 
     def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
         return (["case", "lossless", "distribution", "K", "outcomes", "accepted drafts", "counterexample"],
-                [(proof.verifier, "yes" if proof.lossless else "no", proof.verdict, proof.draft, proof.outcomes_enumerated,
-                  proof.mean_accepted, "" if proof.exact else proof.sentence.partition("; ")[2]) for proof in self.proofs])
+                [(proof.verifier, "yes" if proof.lossless else "no", proof.verdict, proof.draft,
+                  proof.outcomes_enumerated,
+                  proof.mean_accepted, "" if proof.exact else proof.sentence.partition("; ")[2])
+                 for proof in self.proofs])

@@ -1,7 +1,7 @@
 """Arguments into the form that the extension module takes: shapes, dtypes, layouts, each refused by its name.
 
-The module lets other Python threads run while it reads, so that what it reads is never the caller's memory but a copy, which
-was looked at after it was made. Of libraries whose arrays cannot change there is none."""
+The module lets other Python threads run while it reads, so that what it reads is never the caller's memory but a copy,
+which was looked at after it was made. Of libraries whose arrays cannot change there is none."""
 
 from __future__ import annotations
 

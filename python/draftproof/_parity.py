@@ -39,7 +39,8 @@ class LogitsRecorder:
     def _record(self, _model: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
         logits = getattr(output, "logits", output)
         if getattr(logits, "ndim", 0) != 3:
-            raise Error(f"the model's output has logits of shape {tuple(getattr(logits, 'shape', ()))}; expected [B, S, V]")
+            raise Error(f"the model's output has logits of shape {tuple(getattr(logits, 'shape', ()))}; expected [B, "
+                        "S, V]")
         dtype = str(logits.dtype).removeprefix("torch.")
         values = logits.detach().float().cpu().numpy()
         batch, length = values.shape[:2]
@@ -54,7 +55,8 @@ class LogitsRecorder:
             self._lengths[request] = int(positions[b][-1]) + 1
             for row in range(length):
                 place = int(positions[b][read - length + row])
-                if mask is not None and getattr(mask, "ndim", 0) == 2 and not bool(mask[b, mask.shape[1] - length + row]):
+                if mask is not None and getattr(mask, "ndim",
+                                                0) == 2 and not bool(mask[b, mask.shape[1] - length + row]):
                     continue  # padding
                 self._rows[request, place] = (values[b, row], row)
         self._dtype = dtype if self._dtype in ("", dtype) else "float32"
@@ -74,7 +76,8 @@ class LogitsRecorder:
             raise Error(f"nothing was recorded for {self.path}; expected a call of the model inside the with block")
         places = sorted(self._rows)
         logits = np.stack([self._rows[place][0] for place in places])
-        kind, form = {"bfloat16": ("BF16", np.dtype("<u2")), "float16": ("F16", np.dtype("<f2"))}.get(self._dtype, ("F32", np.dtype("<f4")))
+        kind, form = {"bfloat16": ("BF16", np.dtype("<u2")), "float16": ("F16", np.dtype("<f2"))}.get(self._dtype,
+                ("F32", np.dtype("<f4")))
         stored = (np.ascontiguousarray(logits, "<f4").view("<u4") >> 16 if kind == "BF16" else logits).astype(form)
         tensors = [("logits", kind, stored), ("positions", "I64", np.array([place[1] for place in places], "<i8")),
                    ("requests", "I64", np.array([place[0] for place in places], "<i8"))]
@@ -100,9 +103,10 @@ def record_logits(model: Any, path: Union[str, "os.PathLike[str]"], *, requests:
     """A context in which every row of logits that a torch model puts out is kept, and written to `path` for
     draftproof.parity.
 
-    model: a torch module whose output, or its .logits, is [B, S, V]; called with position_ids or cache_position, or plainly
-    from position 0 on, each call with past_key_values behind the one before. requests [B]: numbers of the batch's sequences
-    (default 0, 1, ...); recorder.requests may change between calls. draft_positions: the row in its call is kept as the row
-    of a verification step. Of a place that is computed twice the last row counts; padding by attention_mask is left out.
+    model: a torch module whose output, or its .logits, is [B, S, V]; called with position_ids or cache_position, or
+    plainly from position 0 on, each call with past_key_values behind the one before. requests [B]: numbers of the
+    batch's sequences (default 0, 1, ...); recorder.requests may change between calls. draft_positions: the row in its
+    call is kept as the row of a verification step. Of a place that is computed twice the last row counts; padding by
+    attention_mask is left out.
     Error: another shape, other numbers of requests, nothing recorded."""
     return LogitsRecorder(model, path, requests, draft_positions)

@@ -2,7 +2,8 @@
 
     draftproof.predict(model="Llama-3.1-8B", gpu="H100", drafter="EAGLE-3").best[0].speedup
 
-Options are keywords, with _ for -: `draft_cost=0.1` is --draft-cost 0.1, True is a flag, a list is its values with commas
+Options are keywords, with _ for -: `draft_cost=0.1` is --draft-cost 0.1, True is a flag, a list is its values with
+commas
 between them, a dict gives the option once for each key: `set={"run.seed": 2}` is --set run.seed=2. `draftproof VERB
 --help` lists them. What the program refuses is an Error with its one line.
 """
@@ -113,20 +114,21 @@ def prove(verifier: Union[str, Callable[..., Any]] = "all", **options: Any) -> U
     """Is the distribution of a verifier exactly the target's? By enumeration over fractions, case by case.
     docs/exactness.md.
 
-    A name: what `draftproof prove --verifier NAME --json` prints. A callable rule(draft, p, q, chance): its proof, without
-    the program, over the same pairs of models; it returns the emitted tokens, and takes every decision by
+    A name: what `draftproof prove --verifier NAME --json` prints. A callable rule(draft, p, q, chance): its proof,
+    without the program, over the same pairs of models; it returns the emitted tokens, and takes every decision by
     chance.accept(p), True with probability p, and chance.draw(weights), an index. All numbers are Fractions.
 
     draft="chain" (K tokens from q): draft is a list [K]; p[i] and q[i], [V], the distributions after i of its tokens.
-    draft="iid", "distinct" or "greedy" (`branches` children at every node: independent draws, draws without replacement,
-    the most probable tokens and one draw of the rest), or "paths" (`branches` independent paths, merged): a path is a tuple
-    of tokens, draft.children(path) are the tokens after it as drawn, p[path] and q[path], [V], the distributions there.
-    A callable drafter(q, depth, chance), q[path] as above: a list is a chain, a dict has the children of every path.
+    draft="iid", "distinct" or "greedy" (`branches` children at every node: independent draws, draws without
+    replacement, the most probable tokens and one draw of the rest), or "paths" (`branches` independent paths, merged):
+    a path is a tuple of tokens, draft.children(path) are the tokens after it as drawn, p[path] and q[path], [V], the
+    distributions there. A callable drafter(q, depth, chance), q[path] as above: a list is a chain, a dict has the
+    children of every path.
 
     Options: vocab=3 (V), num_speculative_tokens (K; 3, of trees 2), steps=2, instances=20 (pairs of models), seed=0;
-    certificate="FILE" writes one step for exactness/proof/check_certificate.py. What the rule raises refutes it and stands
-    in the counterexample, which is that of the smallest K and V that refute it too. Error: an option outside its range, a
-    decision by a float, a rule that decides by anything but chance or takes more than 400 decisions a step."""
+    certificate="FILE" writes one step for exactness/proof/check_certificate.py. What the rule raises refutes it and
+    stands in the counterexample, which is that of the smallest K and V that refute it too. Error: an option outside its
+    range, a decision by a float, a rule that decides by anything but chance or takes more than 400 decisions a step."""
     if callable(verifier):
         return prove_rule(verifier, **options)
     return run(Proofs, "prove", (), {"verifier": verifier, **options})

@@ -1,5 +1,6 @@
 """Proof of a rule that is written in Python: every outcome of a step is taken in turn, over fractions, on the pairs of
-models of `draftproof prove`, and the distribution of what comes out is compared with the target's (docs/exactness.md)."""
+models of `draftproof prove`, and the distribution of what comes out is compared with the target's
+(docs/exactness.md)."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ class Chance:
             self._choices.append([purpose, asked, self._outcomes(purpose, asked), 0])
         choice = self._choices[self._depth]
         if choice[0] != purpose or choice[1] != asked:
-            raise _by_chance_alone(f"asks for {purpose} {_text(asked)} where it asked for {choice[0]} {_text(choice[1])}")
+            raise _by_chance_alone(f"asks for {purpose} {_text(asked)} where it asked for {choice[0]} "
+                                   f"{_text(choice[1])}")
         self._depth += 1
         return int(choice[2][choice[3]][0])
 
@@ -131,7 +133,8 @@ def _exact(decision: str, value: Any) -> Fraction:
 
 
 def _by_chance_alone(what: str) -> Error:
-    return Error(f"the rule {what} after the same decisions; expected that it decides by chance.accept and chance.draw alone "
+    return Error(f"the rule {what} after the same decisions; expected that it decides by chance.accept and chance.draw "
+                 "alone "
                  "(no random, no clock), and keeps nothing from one call to the next")
 
 
@@ -143,7 +146,8 @@ def _require_arguments(what: str, function: Callable[..., Any], expected: str) -
     try:
         signature.bind(*expected.split(", "))
     except TypeError as error:
-        raise Error(f"{what}: {getattr(function, '__name__', type(function).__name__)}{signature} cannot be called with "
+        raise Error(f"{what}: {getattr(function, '__name__', type(function).__name__)}{signature} cannot be called "
+                    "with "
                     f"({expected}): {error}") from None
 
 
@@ -222,7 +226,8 @@ class _Step:
         drafts: Any = []
         try:
             if self.draft in ("iid", "distinct", "greedy"):  # children are drawn where the rule looks
-                drafts = Draft(lambda path: _siblings(self.draft, q[path], self.branches, chance) if len(path) < depth else [])
+                drafts = Draft(lambda path: _siblings(self.draft, q[path], self.branches, chance) if len(path) < depth
+                               else [])
             elif isinstance(made := self._made(q, depth, chance), Mapping):
                 drafts = Draft(lambda path: made.get(path, []))
                 for path in made:
@@ -292,16 +297,18 @@ def _does(what: String | _Failure) -> str:
 
 
 def _first_difference(emitted: dict[String, Fraction], models: _Models) -> tuple[Any, Fraction]:
-    """(The shortest string, of those the first, whose completed probability is not the target's, with both; or None), and
-    the total-variation distance at the length of the longest string."""
-    level = {(): (Fraction(0), Fraction(1))}  # string: completed so far from shorter ones, product of p
+    """(The shortest string, of those the first, whose completed probability is not the target's, with both; or None),
+    and the total-variation distance at the length of the longest string."""
+    # string: completed so far from shorter ones, product of p
+    level: dict[String, tuple[Fraction, Fraction]] = {(): (Fraction(0), Fraction(1))}
     found, distance = None, Fraction(0)
     for length in range(1, max(map(len, emitted)) + 1):
         passing: dict[String, Fraction] = {}
         for string, probability in emitted.items():
             if len(string) >= length:
                 passing[string[:length]] = passing.get(string[:length], Fraction(0)) + probability
-        following, distance = {}, Fraction(0)
+        following: dict[String, tuple[Fraction, Fraction]] = {}
+        distance = Fraction(0)
         for prefix, (completed, product) in level.items():
             completed += emitted.get(prefix, 0)
             for token, share in enumerate(models[prefix][0]):
@@ -335,7 +342,8 @@ class _Pair:
             found, self.distance = _first_difference(emitted, models)
             if found:
                 string, through, expected = found
-                self._counter(string[:-1], token=string[-1], probability_emitted=str(through), probability_expected=str(expected))
+                self._counter(string[:-1], token=string[-1], probability_emitted=str(through),
+                              probability_expected=str(expected))
         except _Failure as failure:
             self._counter(failure.prefix, failure=failure.message, in_floats=False, draft=failure.tokens,
                           draft_parents=failure.parents)
@@ -368,7 +376,8 @@ def prove_rule(rule: Callable[..., Any], *, draft: Any = "chain", branches: int 
     if not callable(draft) and draft not in ("chain", "iid", "distinct", "greedy", "paths"):
         raise Error(f"draft: is {draft!r}; expected 'chain', 'iid', 'distinct', 'greedy', 'paths' or a callable")
     depth = num_speculative_tokens if num_speculative_tokens is not None else 3 if draft == "chain" else 2
-    given = {"vocab": vocab, "num_speculative_tokens": depth, "steps": steps, "instances": instances, "branches": branches}
+    given = {"vocab": vocab, "num_speculative_tokens": depth, "steps": steps, "instances": instances,
+             "branches": branches}
     for name, value in given.items():
         least, most = LIMITS.get(name, (1, 6))
         if type(value) is not int or not least <= value <= most:
@@ -398,7 +407,8 @@ def prove_rule(rule: Callable[..., Any], *, draft: Any = "chain", branches: int 
         _write_certificate(certificate, step, name, vocab, depth, [_Models(vocab, seed, i) for i in range(instances)])
     return Proof({"verifier": name, "lossless": True, "receives_drawn_q": True, "exact": exact, "as_claimed": exact,
                   "instances": instances, "vocab": vocab, "draft": depth,
-                  "outcomes_enumerated": sum(pair.paths for pair in pairs), "acceptance_oracles": 0, "acceptance_equal": True,
+                  "outcomes_enumerated": sum(pair.paths for pair in pairs), "acceptance_oracles": 0,
+                  "acceptance_equal": True,
                   "mean_accepted": float(sum((pair.accepted for pair in pairs), Fraction(0)) / instances),
                   "total_variation_max": float(max(pair.distance for pair in pairs)), "float_distance_max": None,
                   "counterexample": worst, "source": "a rule in Python", "ms": 1000 * (time.perf_counter() - start)})
@@ -413,7 +423,8 @@ def _write_certificate(path: Union[str, os.PathLike[str]], step: _Step, name: st
         outcomes = []
         for string, probability, chance in step.outcomes(models, (), depth):
             if (count := count + 1) > OUTCOMES:
-                raise Error(f"certificate: would hold more than {OUTCOMES} outcomes; expected fewer instances, or a smaller vocab "
+                raise Error(f"certificate: would hold more than {OUTCOMES} outcomes; expected fewer instances, or a "
+                            "smaller vocab "
                             "or num_speculative_tokens")
             emitted[string] = emitted.get(string, Fraction(0)) + probability
             outcomes.append({"emitted": string, "decisions": [
@@ -424,7 +435,8 @@ def _write_certificate(path: Union[str, os.PathLike[str]], step: _Step, name: st
         prefixes = [prefix for length in range(depth + 1) for prefix in itertools.product(range(vocab), repeat=length)]
         instances.append({
             "models": models.kind,
-            "rows": [{"prefix": prefix, "p": [str(x) for x in models[prefix][0]], "q": [str(x) for x in models[prefix][1]]}
+            "rows": [{"prefix": prefix, "p": [str(x) for x in models[prefix][0]],
+                      "q": [str(x) for x in models[prefix][1]]}
                      for prefix in prefixes],
             "outcomes": outcomes,
             "emitted": [{"string": string, "probability": str(emitted[string])} for string in sorted(emitted)],

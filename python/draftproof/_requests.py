@@ -1,5 +1,5 @@
-"""Requests, with what constrains their rows and with their drafts, into the form of the extension module: lists of lists
-become one array and offsets."""
+"""Requests, with what constrains their rows and with their drafts, into the form of the extension module: lists of
+lists become one array and offsets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from . import _forms
 from ._core import Error
 
 #: What RowOptions has beside parameters and settings.
-CONSTRAINTS = ("uncond_logits", "allowed", "bitmask", "allowed_ids", "stop_ids", "dry_breakers", "prompt_tokens", "output_tokens",
-               "bad_words", "logit_bias")
+CONSTRAINTS = ("uncond_logits", "allowed", "bitmask", "allowed_ids", "stop_ids", "dry_breakers", "prompt_tokens",
+               "output_tokens", "bad_words", "logit_bias")
 
 
 def row_arguments(params: Any, given: Mapping[str, Any], size: int, rows: int, vocab_size: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def draft_arguments(draft_tokens: Any, draft_probs: Any, target_logits: Any, cu_
 def recorded_arguments(recorded: Mapping[str, Any], drafts: int, size: int, vocab_size: int) -> dict[str, Any]:
     """Random numbers that an engine recorded: M = drafts, B = size."""
     rows = drafts + size
-    shapes = {"uniforms": [(drafts,), (rows,)], "draw_uniforms": [(rows,), (size,)],
+    shapes: dict[str, list[tuple[int, ...]]] = {"uniforms": [(drafts,), (rows,)], "draw_uniforms": [(rows,), (size,)],
               "exponential_noise": [(rows, vocab_size), (size, vocab_size)],
               "gumbel_noise": [(rows, vocab_size), (size, vocab_size)]}
     counts = {"recovered_tokens": drafts, "bonus_tokens": size}
@@ -118,7 +118,8 @@ def _bad_words(value: Any, size: int) -> dict[str, Any]:
     places: list[str] = []
     counts = np.zeros(size + 1, np.int64)
     for b, entry in enumerate(_each(value, "bad_words", size, "lists of sequences of ids")):
-        for s, sequence in enumerate([] if entry is None else _each(entry, f"bad_words[{b}]", None, "sequences of ids")):
+        for s, sequence in enumerate([] if entry is None
+                                     else _each(entry, f"bad_words[{b}]", None, "sequences of ids")):
             sequences.append(sequence)
             places.append(f"bad_words[{b}][{s}]")
         counts[b + 1] = len(sequences)

@@ -79,29 +79,32 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
 
     logits: [B, V] float32, float16 or bfloat16 (float64 is rounded): numpy, or anything with DLPack.
     params, keywords: the same names, keywords win. Of every row, [B] or one number: temperature (0: greedy), top_k (0:
-        off), top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, min_tokens, guidance_scale. Lists of
-        ids, one a row: prompt_tokens and output_tokens, the history of penalties, bad words and min_tokens; stop_ids, not
-        drawn before min_tokens were; allowed_ids, None for all; dry_breakers, which no repetition of DRY goes across. bad_words: B lists of sequences of ids. logit_bias: B
-        dicts of id and bias, or one for all. allowed: bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w
-        allows token 32 w + j. Further samplers, [B] or one number: typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff,
-        smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier, p_less, top_h, adaptive_target,
-        no_repeat_ngram_size, min_tokens_to_keep, top_p_rule and others (docs/trace.md); XTC by chance needs xtc_uniform, Mirostat its
+        off), top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, min_tokens, guidance_scale. Lists
+        of
+        ids, one a row: prompt_tokens and output_tokens, the history of penalties, bad words and min_tokens; stop_ids,
+        not drawn before min_tokens were; allowed_ids, None for all; dry_breakers, which no repetition of DRY goes
+        across. bad_words: B lists of sequences of ids. logit_bias: B dicts of id and bias, or one for all. allowed:
+        bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w allows token 32 w + j. Further samplers, [B]
+        or one number: typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff, smoothing_factor, xtc_threshold with
+        xtc_probability, mirostat, dry_multiplier, p_less, top_h, adaptive_target, no_repeat_ngram_size,
+        min_tokens_to_keep, top_p_rule and others (docs/trace.md); XTC by chance needs xtc_uniform, Mirostat its
         mirostat_mu, adaptive-p its adaptive_mean, and none of these three holds for requests with drafts. top_p is
         compared as the float32 that it becomes (0.8 as 13421773 / 2^24, above 0.8); as a Fraction or Decimal, exactly.
-        penalty_last_n: the last tokens that penalties look at (-1: all), of the output (penalty_window 'whole_prompt': and
-        a repetition penalty at the whole prompt; 'output': not at it) or of prompt and output ('joint'; 'alike': which all
-        penalties count alike).
+        penalty_last_n: the last tokens that penalties look at (-1: all), of the output (penalty_window 'whole_prompt':
+        and a repetition penalty at the whole prompt; 'output': not at it) or of prompt and output ('joint'; 'alike':
+        which all penalties count alike).
         uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order 'joint' or
         'top_k_first'; ties 'exact_k' or 'keep_all'; penalty_window; nan_policy 'error' or 'as_minus_inf'.
     threads: as many as there are cores where the rows are large; results do not depend on it.
-    Arrays are copied first (but those of JAX and TensorFlow, which cannot change), and other Python threads run meanwhile.
-    Raises Error naming the row, the column and what was expected.
+    Arrays are copied first (but those of JAX and TensorFlow, which cannot change), and other Python threads run
+    meanwhile. Raises Error naming the row, the column and what was expected.
     """
     return Rows(**_core.process_rows(row_arguments(logits, params, given, threads)))
 
 
 def usual_readings(logits: Array, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Which tokens every usual reading of the parameters keeps, and which some keep: bool [B, V] each (check_filter)."""
+    """Which tokens every usual reading of the parameters keeps, and which some keep: bool [B, V] each
+    (check_filter)."""
     found = _core.usual_readings(row_arguments(logits, params, {}, None))
     return found["must"].view(bool), found["may"].view(bool)
 
@@ -133,8 +136,8 @@ def sample_shards(logits_parts: Sequence[Array], params: Params | None = None, s
     params, keywords, seeds, steps, sampler: as sample, over the whole vocabulary; no uncond_logits, and of the samplers
         temperature, penalties, DRY, top_k, top_p and min_p.
     rank, sizes, all_reduce: where each process holds one part: logits_parts is [its own part], sizes all V_d, and
-        all_reduce(array, op) makes an int64 or int32 array the "sum" or "max" over all processes, in place. Every process
-        gets all tokens.
+        all_reduce(array, op) makes an int64 or int32 array the "sum" or "max" over all processes, in place. Every
+        process gets all tokens.
     Raises Error as sample, in every process.
     """
     parts = [np.asarray(part) if 0 in np.shape(part) else _forms.rows(part, f"logits_parts[{i}]")
@@ -142,7 +145,8 @@ def sample_shards(logits_parts: Sequence[Array], params: Params | None = None, s
     if all_reduce is None:
         sizes = [part.shape[1] for part in parts]
     elif rank is None or sizes is None or not 0 <= rank < len(sizes) or len(parts) != 1:
-        raise _forms.Error(f"rank: is {rank}, with {len(parts)} parts; expected one part, its rank and the sizes of all")
+        raise _forms.Error(f"rank: is {rank}, with {len(parts)} parts; expected one part, its rank and the sizes of "
+                           "all")
     if not parts or sum(sizes) < 1:
         raise _forms.Error("logits_parts: hold no tokens; expected a part or more with a vocabulary of 1 token or more")
     if "uncond_logits" in given or "uncond_logits" in (params or {}):
@@ -165,7 +169,8 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
            draft_processed: bool = True, target_probs: Array | None = None, draft_parents: Array | None = None,
            verifier: str = "chain", steps: Array = 0, positions: Array | None = None, sampler: str = "inverse",
            logprobs: bool = True, convention: str = "draftproof", uniforms: Array | None = None,
-           draw_uniforms: Array | None = None, exponential_noise: Array | None = None, gumbel_noise: Array | None = None,
+           draw_uniforms: Array | None = None, exponential_noise: Array | None = None,
+           gumbel_noise: Array | None = None,
            recovered_tokens: Array | None = None, bonus_tokens: Array | None = None, threads: int | None = None,
            **given: Unpack[RowOptions]) -> Verified:
     """One verification step of every request, by any verifier of `verifiers()`.
@@ -206,9 +211,11 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
 class Verifier:
     """A verifier of the registry: its name, the drafts that it takes and how they must be drawn, and its traits.
 
-    coins, noise: what it draws, and what a recording can stand for ('none': it draws no such). decisions: how they show in
-        what a step emits. recovered: tokens that may be drawn at a node after its coins failed. joint: it judges a draft by
-        the probability of its path, so that completed strings follow the target and a node's token alone does not.
+    coins, noise: what it draws, and what a recording can stand for ('none': it draws no such). decisions: how they show
+    in
+        what a step emits. recovered: tokens that may be drawn at a node after its coins failed. joint: it judges a
+        draft by the probability of its path, so that completed strings follow the target and a node's token alone does
+        not.
         keeps_support: it emits no token of target probability 0. takes_first_of_equals: of siblings with one token it
         accepts the first alone. replayable: recorded random numbers can stand for all that it draws.
     """

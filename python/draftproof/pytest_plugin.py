@@ -13,8 +13,8 @@
 draftproof_server without a URL takes that of `--draftproof-server`, and skips the test where there is none.
 
 Every audit takes `--draftproof-alpha` / `--draftproof-audits` of the budget; a session with more audits than that is
-stopped. `--draftproof-profile` says how long each takes: quick (60 seconds of CPU), full, soak. A bias and an error of the
-callable fail a test with words of their own; regimes that time did not reach skip it, and fail it with
+stopped. `--draftproof-profile` says how long each takes: quick (60 seconds of CPU), full, soak. A bias and an error of
+the callable fail a test with words of their own; regimes that time did not reach skip it, and fail it with
 `--draftproof-fail-inconclusive`.
 """
 
@@ -66,7 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--draftproof-server", metavar="URL", help="the server that draftproof_server audits")
     group.addoption("--draftproof-json", metavar="FILE", help="write what the audits found")
     group.addoption("--draftproof-profile", default="quick", help="quick (60 seconds of CPU an audit), full or soak")
-    group.addoption("--draftproof-fail-inconclusive", action="store_true", help="what time did not reach fails, and does not skip")
+    group.addoption("--draftproof-fail-inconclusive", action="store_true",
+                    help="what time did not reach fails, and does not skip")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -115,9 +116,12 @@ def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
         from . import audit_callable
 
         if len(session.results) >= session.audits_max:
-            raise pytest.UsageError(f"more than {session.audits_max} audits in this session; raise --draftproof-audits, "
+            raise pytest.UsageError(f"more than {session.audits_max} audits in this session; raise "
+                                    "--draftproof-audits, "
                                     "among which the false alarms are divided")
-        result = audit_callable(sampler, **{"alpha": session.share, "profile": session.profile, "progress": say, **marked, **given})
+        result = audit_callable(sampler,
+                                **{"alpha": session.share, "profile": session.profile, "progress": say, **marked,
+                                   **given})
         session.results.append((request.node.nodeid, result))
         if any(note.startswith("interrupted") for note in result.notes):
             raise KeyboardInterrupt

@@ -4,19 +4,21 @@
     triton_on_cpu.install()   # before anything imports Triton
     from vllm.v1.worker.gpu.sample.gumbel import gumbel_sample   # takes CPU tensors now
 
-The interpreter (TRITON_INTERPRET=1) turns every program of a grid into numpy. Some things stand between it and the kernels
-of an engine:
+The interpreter (TRITON_INTERPRET=1) turns every program of a grid into numpy. Some things stand between it and the
+kernels of an engine:
 
 * Engines switch Triton off where they see no GPU. They leave it on where the list of visible devices is empty, as it is
   in a worker that has not been given its device yet: so CUDA_VISIBLE_DEVICES is set, and empty.
-* The variable of a loop over a range is a Python integer, where a compiler makes it a scalar of Triton: `row.to(tl.int64)`
+* The variable of a loop over a range is a Python integer, where a compiler makes it a scalar of Triton:
+`row.to(tl.int64)`
   fails, and sums do not wrap. The loops are rewritten to begin by making it one.
 * A variable cannot be set to None, as kernels do whose optional pointers are not given.
 * A grid may not be a list.
 * Functions of libdevice give None. Those of one number that numpy has (LIBDEVICE) are numpy's.
-* Each call of one jitted function by another patches all of triton.language again. Everything in this process is interpreted,
-  so it is patched once for each module and never restored. With what `_quicken` does small kernels take a third of the time
-  (`python -m draftproof.triton_on_cpu` measures it), and no bit of a result changes.
+* Each call of one jitted function by another patches all of triton.language again. Everything in this process is
+interpreted,
+  so it is patched once for each module and never restored. With what `_quicken` does small kernels take a third of the
+  time (`python -m draftproof.triton_on_cpu` measures it), and no bit of a result changes.
 
 What it cannot show: races, barriers, warps and a GPU's own rounding: reductions are numpy's pairwise sums, scans are
 sequential, exp and log are numpy's.
@@ -29,7 +31,6 @@ import dataclasses
 import math
 import os
 from typing import Any
-
 
 LIBDEVICE = ("ceil", "exp", "exp2", "expm1", "fabs", "floor", "log", "log1p", "log2", "sqrt", "tanh")
 
@@ -50,13 +51,15 @@ def install(quick: bool = True) -> None:
             called = node.iter.func if isinstance(node.iter, ast.Call) else None
             name = getattr(called, "attr", getattr(called, "id", ""))
             if name == "range" and isinstance(node.target, ast.Name):
-                scalar = ast.parse(f"{node.target.id} = interpreter_semantic.to_tensor({node.target.id}, False)").body[0]
+                scalar = ast.parse(f"{node.target.id} = interpreter_semantic.to_tensor({node.target.id}, "
+                                   "False)").body[0]
                 node.body.insert(0, ast.fix_missing_locations(ast.copy_location(scalar, node)))
             return node
 
     interpreter.FunctionRewriter.ast_transformer = WithLoops()
     to_tensor = interpreter.interpreter_semantic.to_tensor
-    interpreter.interpreter_semantic.to_tensor = lambda x, check_type=True: None if x is None else to_tensor(x, check_type)
+    interpreter.interpreter_semantic.to_tensor = lambda x, check_type=True: None if x is None else to_tensor(x,
+            check_type)
     initialize = interpreter.GridExecutor.__init__
 
     def with_tuple(self: Any, fn: Any, arg_names: Any, grid: Any, *more: Any) -> None:
@@ -91,9 +94,9 @@ def install(quick: bool = True) -> None:
 
 
 def _quicken(interpreter: Any) -> None:
-    """The same results with less of Triton's own bookkeeping, which is most of the time of a small kernel: integers wrap as on
-    a GPU and are not computed twice to see whether they do; shapes, types and constants are made once; operands that are alike
-    are not made alike."""
+    """The same results with less of Triton's own bookkeeping, which is most of the time of a small kernel: integers
+    wrap as on a GPU and are not computed twice to see whether they do; shapes, types and constants are made once;
+    operands that are alike are not made alike."""
     core, semantic = interpreter.tl.core, interpreter.interpreter_semantic
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)

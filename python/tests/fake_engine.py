@@ -278,7 +278,9 @@ class Engine:
         if found:
             request.finish = "stop"
             request.text = request.text[:found[0] + (len(found[1]) if "stop kept" in self.traits else 0)]
-            while "stop is not listed" in self.traits and sum(len(PIECES[i]) for i in request.out[:len(request.rows)]) > len(request.text):
+            while "stop is not listed" in self.traits and sum(len(PIECES[i])
+                                                              for i in request.out[:len(request.rows)]) > len(
+                                                                      request.text):
                 request.rows.pop()
 
 

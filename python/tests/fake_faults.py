@@ -112,7 +112,8 @@ FAULTS = {
     "stream without its last piece": Fault("pieces", lambda value, moment: value[:-1]),
     "stream drawn by another seed": Fault("stream seed", lambda value, moment: (value or 0) + 1),
     "mask without its logits": Fault("masked", lambda row, moment: numpy.where(numpy.isfinite(row), 0.0, row)),
-    "recovered token from p under a mask": Fault("residual", lambda value, moment: moment.target if moment.request.body.get(
+    "recovered token from p under a mask": Fault("residual",
+                                                 lambda value, moment: moment.target if moment.request.body.get(
         "response_format") else value, traits=SPECULATION),
     "beams in reverse": Fault("beams", lambda grown, moment: [*reversed(grown[:3]), *grown[3:]]),
     "a beam is lost": Fault("beams", lambda grown, moment: [grown[0], *grown[2:]]),
@@ -122,6 +123,6 @@ FAULTS = {
 
 # Sound servers: noise, rounding, and what sound engines do differently.
 SOUND = ("", "noise", "rounded", "filters first", "top_p over all", "penalties over the prompt", "window of 64",
-         "stop kept", "stop is not listed", "last token is not listed", "seeds of 64 bits", "lists after temperature", "choices differ",
-         "none is one", "eos is passed over", "accepts bad values", "speculation", "refuses min_p",
+         "stop kept", "stop is not listed", "last token is not listed", "seeds of 64 bits", "lists after temperature",
+         "choices differ", "none is one", "eos is passed over", "accepts bad values", "speculation", "refuses min_p",
          "refuses logit_bias", "refuses token ids")

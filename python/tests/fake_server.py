@@ -18,7 +18,8 @@ class Fake(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, *how: str, seed: int = 7) -> None:
-        if unknown := [name for name in how if name not in {*FAULTS, *SOUND, *FORMS} and not name.startswith("refuses ")]:
+        if unknown := [name for name in how if name not in {*FAULTS, *SOUND, *FORMS}
+                       and not name.startswith("refuses ")]:
             raise ValueError(f"{unknown[0]!r} is no fault and no peculiarity of the fake server")
         super().__init__(("127.0.0.1", 0), Handler)
         fault = next((FAULTS[name] for name in how if name in FAULTS), None)

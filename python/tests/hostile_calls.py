@@ -2,9 +2,10 @@
 
 python python/tests/hostile_calls.py [--calls 1000000] [--first N] [--seconds S] [--seed 0] [--json FILE]
 
-Made for a module that is built with sanitizers (./draftproof test-python --hostile); it runs with any. The number of the last
-call is printed every 10,000 calls, and when it is interrupted: --seed S --first N goes on there. Ends with status 1 where a
-call raised what it should not. --json appends what a run did to FILE.
+Made for a module that is built with sanitizers (./draftproof test-python --hostile); it runs with any. The number of
+the last
+call is printed every 10,000 calls, and when it is interrupted: --seed S --first N goes on there. Ends with status 1
+where a call raised what it should not. --json appends what a run did to FILE.
 """
 
 import argparse
@@ -19,7 +20,8 @@ import numpy as np
 import draftproof
 
 DTYPES = ("f4", "f2", "f8", "i4", "u1", "i8", "u8", "c8", "O", "S3", "?", ">f4", ">i8", "g", "M8[s]", "i4,f4", "U2")
-ODD = (None, "x", "", 3, -1, 0, 1.5, float("nan"), [], {}, [[1.0], [2.0, 3.0]], (1, 2), b"\xff", 1 << 70, True, object(), [None],
+ODD = (None, "x", "", 3, -1, 0, 1.5, float("nan"), [], {}, [[1.0], [2.0, 3.0]], (1, 2), b"\xff", 1 << 70, True,
+       object(), [None],
        {1: 2.0}, {"x": []}, [[[]]], [{}], np.float32(2.0), np.array(7), slice(None), range(3), iter([1]), Ellipsis, max)
 NUMBERS = (0.0, 1.0, -1.0, 0.5, 1.5, 1e-45, 1e-30, 1e30, 3.4e38, np.inf, -np.inf, np.nan)
 WHOLE = (0, 1, -1, 2, 31, 32, 33, 255, 1 << 20, (1 << 31) - 1, -(1 << 31), 1 << 40, (1 << 63) - 1, -(1 << 63))
@@ -119,7 +121,8 @@ def numbers(rng, count):
 
 
 def ids(rng, vocab_size, most=4, least=0):
-    return rng.integers(-1 if rng.random() < 0.05 else 0, vocab_size + (rng.random() < 0.05), rng.integers(least, most + 1))
+    return rng.integers(-1 if rng.random() < 0.05 else 0, vocab_size + (rng.random() < 0.05),
+                        rng.integers(least, most + 1))
 
 
 def options(rng, count, rows, vocab_size):
@@ -127,15 +130,19 @@ def options(rng, count, rows, vocab_size):
     words = -(-vocab_size // 32)
     lists = lambda: [None if rng.random() < 0.1 else ids(rng, vocab_size, 4, rng.random() < 0.9) for _ in range(count)]  # noqa: E731
     biases = lambda: {int(token): float(rng.choice(NUMBERS[:6])) for token in ids(rng, vocab_size)}  # noqa: E731
-    make = {"temperature": lambda: rng.choice([0.0, 1e-30, 0.5, 1.0, 1e30], count), "top_k": lambda: rng.integers(-1, 50, count),
-            "top_p": lambda: rng.choice([0.0, 1e-9, 0.5, 1.0], count), "min_p": lambda: rng.choice([0.0, 0.5, 1.0], count),
+    make = {"temperature": lambda: rng.choice([0.0, 1e-30, 0.5, 1.0, 1e30], count),
+            "top_k": lambda: rng.integers(-1, 50, count),
+            "top_p": lambda: rng.choice([0.0, 1e-9, 0.5, 1.0], count),
+            "min_p": lambda: rng.choice([0.0, 0.5, 1.0], count),
             "repetition_penalty": lambda: numbers(rng, count), "frequency_penalty": lambda: numbers(rng, count),
             "presence_penalty": lambda: numbers(rng, count), "guidance_scale": lambda: numbers(rng, count),
-            "min_tokens": lambda: rng.integers(-1 if rng.random() < 0.1 else 0, 3, count), "allowed": lambda: rng.random((rows, vocab_size)) < 0.8,
+            "min_tokens": lambda: rng.integers(-1 if rng.random() < 0.1 else 0, 3, count),
+            "allowed": lambda: rng.random((rows, vocab_size)) < 0.8,
             "bitmask": lambda: rng.integers(0, 1 << 32, (rows, words)).astype(np.uint32).view(np.int32),
             "uncond_logits": lambda: rng.standard_normal((rows, vocab_size)).astype(np.float32), "allowed_ids": lists,
             "stop_ids": lists, "prompt_tokens": lists, "output_tokens": lists,
-            "bad_words": lambda: [[ids(rng, vocab_size, 3, rng.random() < 0.95) for _ in range(rng.integers(0, 3))] for _ in range(count)],
+            "bad_words": lambda: [[ids(rng, vocab_size, 3, rng.random() < 0.95) for _ in range(rng.integers(0, 3))]
+                                  for _ in range(count)],
             "logit_bias": lambda: biases() if rng.random() < 0.5 else [biases() for _ in range(count)],
             "filter_order": lambda: "top_k_first", "ties": lambda: "keep_all", "nan_policy": lambda: "as_minus_inf"}
     make.update({name: lambda: numbers(rng, count) for name in SAMPLERS})
@@ -164,19 +171,23 @@ def steps(rng):
     elif kind == 1:
         given.update(draft_probs=None, draft_logits=probs, draft_processed=rng.random() < 0.5)
     elif kind == 2:
-        given.update(target_logits=None, target_probs=draftproof.process_rows(target).probabilities if rng.random() < 0.9 else np.exp(target))
+        given.update(target_logits=None, target_probs=draftproof.process_rows(target).probabilities
+                     if rng.random() < 0.9 else np.exp(target))
     elif kind == 3:  # trees: rows of every node
         parents = [int(rng.integers(-1, i)) for length in lens for i in range(length)]
-        given.update(draft_parents=np.array(parents, np.int32), draft_probs=np.full((rows, vocab_size), 1 / vocab_size, np.float32))
+        given.update(draft_parents=np.array(parents, np.int32),
+                     draft_probs=np.full((rows, vocab_size), 1 / vocab_size, np.float32))
     return given, count, vocab_size
 
 
 def recorded(rng, drafts, count, vocab_size):
     """An engine's own random numbers."""
     rows = drafts + count
-    draws = [{"draw_uniforms": rng.random(rows)}, {"gumbel_noise": rng.standard_normal((rows, vocab_size)).astype("f4")},
+    draws = [{"draw_uniforms": rng.random(rows)},
+             {"gumbel_noise": rng.standard_normal((rows, vocab_size)).astype("f4")},
              {"exponential_noise": rng.standard_exponential((count, vocab_size))},
-             {"recovered_tokens": rng.integers(0, vocab_size, drafts), "bonus_tokens": rng.integers(-1, vocab_size, count)}]
+             {"recovered_tokens": rng.integers(0, vocab_size, drafts),
+              "bonus_tokens": rng.integers(-1, vocab_size, count)}]
     return {"uniforms": rng.choice(NUMBERS, drafts) if rng.random() < 0.1 else rng.random(drafts, np.float32),
             "convention": "vllm_v1" if rng.random() < 0.3 else "draftproof", **draws[rng.integers(4)]}
 
@@ -194,23 +205,30 @@ def call(rng, verifiers):
     if which < 3:
         given, count, vocab_size = steps(rng)
         if which < 2:
-            given.update(seeds=rng.integers(0, 1 << 62, count), verifier=verifiers[rng.integers(len(verifiers))], logprobs=True,
-                         sampler="race" if rng.random() < 0.3 else "inverse", steps=rng.integers(0, 9, count), positions=None)
+            given.update(seeds=rng.integers(0, 1 << 62, count), verifier=verifiers[rng.integers(len(verifiers))],
+                         logprobs=True,
+                         sampler="race" if rng.random() < 0.3 else "inverse", steps=rng.integers(0, 9, count),
+                         positions=None)
             if rng.random() < 0.2:
                 given.update(recorded(rng, len(given["draft_tokens"]), count, vocab_size))
             return draftproof.verify(**spoil(rng, given), threads=threads)
         emitted = rng.integers(-1, vocab_size + (rng.random() < 0.1), (count, 4))
-        given.update(output_tokens=emitted, group=rng.integers(0, 2, count), draw_seed=rng.integers(0, 9, count), seed=1,
-                     verifier="any" if rng.random() < 0.5 else verifiers[rng.integers(len(verifiers))], alpha=1e-6, tv_wanted=0.5)
+        given.update(output_tokens=emitted, group=rng.integers(0, 2, count), draw_seed=rng.integers(0, 9, count),
+                     seed=1,
+                     verifier="any" if rng.random() < 0.5 else verifiers[rng.integers(len(verifiers))], alpha=1e-6,
+                     tv_wanted=0.5)
         return draftproof.audit_steps(**spoil(rng, given), threads=threads)
     count, vocab_size = int(rng.integers(1, 6)), int(rng.integers(1, 40))
-    given = {"logits": rng.standard_normal((count, vocab_size)).astype("f4"), "params": options(rng, count, count, vocab_size)}
+    given = {"logits": rng.standard_normal((count, vocab_size)).astype("f4"),
+             "params": options(rng, count, count, vocab_size)}
     if which == 3:
         given.update(seeds=rng.integers(0, 1 << 62, count), steps=0, sampler="inverse")
         return draftproof.sample(**spoil(rng, given), threads=threads)
     if which == 4:
-        given.update(samples=rng.integers(-1 if rng.random() < 0.1 else 0, vocab_size, 20), group=rng.integers(0, count, 20),
-                     draw_row=rng.integers(0, 5, 20), draw_step=rng.integers(0, 5, 20), alpha=1e-6, tv_wanted=0.5, seed=0)
+        given.update(samples=rng.integers(-1 if rng.random() < 0.1 else 0, vocab_size, 20),
+                     group=rng.integers(0, count, 20),
+                     draw_row=rng.integers(0, 5, 20), draw_step=rng.integers(0, 5, 20), alpha=1e-6, tv_wanted=0.5,
+                     seed=0)
         return draftproof.audit_draws(**spoil(rng, given), threads=threads)
     if which == 5:
         given.update(filtered_logits=np.where(rng.random((count, vocab_size)) < 0.5, given["logits"], -np.inf))
@@ -252,7 +270,8 @@ def main():
     print(f"{number - given.first} calls, seed {given.seed}: {dict(counts)}")
     if given.json:
         with open(given.json, "a", encoding="utf-8") as out:
-            out.write(json.dumps({"calls": number - given.first, "first": given.first, "seed": given.seed, **counts}) + "\n")
+            out.write(json.dumps({"calls": number - given.first, "first": given.first, "seed": given.seed, **counts}) +
+                      "\n")
     return 1 if any(name.startswith("other") for name in counts) else 0
 
 

@@ -15,6 +15,7 @@ from draftproof.planted.sound import (
     Verifier,
     changed,
     faulty,
+    hashed,
     held,
     normalised,
     of,
@@ -320,10 +321,18 @@ def race(times):
     return tokens
 
 
+def lowbias(z):
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        z = (z ^ (z >> np.uint32(shift))) * np.uint32(factor)
+    return z ^ (z >> np.uint32(16))
+
+
 def race_of_seed_plus_token(s, step, p, u):
-    with np.errstate(divide="ignore", over="ignore"):
-        noise = -np.log1p(-uniform(s.seeds[:, None] + np.arange(p.shape[1], dtype=WORD), 2))
-        return np.where(p > 0.0, noise / p, np.inf).argmin(axis=1)
+    low = (s.seeds & WORD(0xFFFFFFFF)).astype(np.uint32)[:, None]
+    key = (hashed(s.seeds >> WORD(32)) >> WORD(32)).astype(np.uint32)[:, None]
+    noise = lowbias(lowbias(low + np.arange(p.shape[1], dtype=np.uint32)) + key).astype(np.float32) + np.float32(0.5)
+    with np.errstate(divide="ignore"):
+        return (p / np.log1p(noise * np.float32(-(2.0**-32)))).argmin(axis=1)
 
 
 def lcg(multiplier, addend, bits, shift, flip=0):

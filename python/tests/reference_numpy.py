@@ -55,7 +55,8 @@ def filter_rows(logits, params):
 
 
 #: The faults that audit_callable has to find, in a chain verifier or in block verification.
-FAULTS = ("residual from unfiltered p", "bonus from q", "one uniform for all positions", "uniform shared with the residual",
+FAULTS = ("residual from unfiltered p", "bonus from q", "one uniform for all positions",
+          "uniform shared with the residual",
           "drafts dropped by confidence", "residual floor", "residual with filtered q", "block verification unscaled")
 
 

@@ -4,9 +4,9 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+import reference_numpy
 
 import draftproof
-import reference_numpy
 
 
 def test_draws_are_judged_and_a_wrong_temperature_is_found():

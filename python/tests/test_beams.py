@@ -1,4 +1,5 @@
-"""audit_beams: beams of the program's own search and of rules that engines have are consistent, planted faults are named."""
+"""audit_beams: beams of the program's own search and of rules that engines have are consistent, planted faults are
+named."""
 
 import functools
 
@@ -25,8 +26,8 @@ def log_p(logits, tempered=1.0):
     return wide - np.logaddexp.reduce(wide)
 
 
-def engine(logits_of, width=WIDTH, most=MOST, a=1.0, stop="never", keep_end=True, counts_end=True, ends_of_any_rank=False, end_is_free=False,
-           prompt_len=0, early=0, rows=log_p):
+def engine(logits_of, width=WIDTH, most=MOST, a=1.0, stop="never", keep_end=True, counts_end=True,
+           ends_of_any_rank=False, end_is_free=False, prompt_len=0, early=0, rows=log_p):
     """A beam search as engines write it, with places for faults. early: of max_tokens, tokens that are not made."""
     def score(total, tokens):
         n = prompt_len + len(tokens) - (tokens[-1] == EOS and not counts_end)
@@ -35,8 +36,10 @@ def engine(logits_of, width=WIDTH, most=MOST, a=1.0, stop="never", keep_end=True
     running, done = [(0.0, [])], []
     for length in range(1, most + 1 - early):
         grown = sorted(((total + (0.0 if end_is_free and t == EOS else p), [*tokens, t])
-                        for total, tokens in running for t, p in enumerate(rows(logits_of(tokens)))), key=lambda one: -one[0])
-        done += [one for rank, one in enumerate(grown) if one[1][-1] == EOS and (rank < width or (ends_of_any_rank and rank < 2 * width))]
+                        for total, tokens in running for t, p in enumerate(rows(logits_of(tokens)))),
+                       key=lambda one: -one[0])
+        done += [one for rank, one in enumerate(grown) if one[1][-1] == EOS
+                 and (rank < width or (ends_of_any_rank and rank < 2 * width))]
         running = [one for one in grown if one[1][-1] != EOS][:width]
         done.sort(key=lambda one: -score(*one))
         if not ends_of_any_rank and len(done) >= width and length < most:
@@ -71,13 +74,16 @@ def test_each_rule_of_stopping_is_consistent_and_told_where_it_matters(stop):
 @pytest.mark.parametrize("options, words", [
     ({"counts_end": False}, "without the end"), ({"a": 0.0, "length_penalty": 0.0}, "sum / length^a"),
     ({"prompt_len": 5}, "prompt and generated tokens, the end included"),
-    ({"prompt_len": 5, "counts_end": False, "ends_of_any_rank": True}, "prompt and generated tokens, without the end"),  # vLLM's
+    # vLLM's
+    ({"prompt_len": 5, "counts_end": False, "ends_of_any_rank": True}, "prompt and generated tokens, without the end"),
 ], ids=["an end that has no length", "no length penalty", "lengths with the prompt", "vLLM"])
 def test_usual_readings_of_scores_are_sound(options, words):
     seen = []
     for seed in range(12):
-        beams, scores = engine(model(seed), **{name: value for name, value in options.items() if name != "length_penalty"})
-        found = draftproof.audit_beams(beams, scores, model(seed), eos_ids=[EOS], max_tokens=MOST, length_penalty=options.get("length_penalty", 1.0),
+        beams, scores = engine(model(seed),
+                               **{name: value for name, value in options.items() if name != "length_penalty"})
+        found = draftproof.audit_beams(beams, scores, model(seed), eos_ids=[EOS], max_tokens=MOST,
+                                       length_penalty=options.get("length_penalty", 1.0),
                                        prompt_len=options.get("prompt_len"))
         assert not found.biased, (seed, found.sentence)
         seen.append(found.readings[0] if found.readings else "")
@@ -100,11 +106,13 @@ FAULTS = {
 def test_a_planted_fault_of_a_search_is_named(fault):
     name, options = FAULTS[fault]
     options = dict(options)
-    width, asked = options.pop("beam_width", None), {key: options.pop(key) for key in ("early_stopping",) if key in options}
+    width, asked = options.pop("beam_width", None), {key: options.pop(key) for key in ("early_stopping",)
+                                                     if key in options}
     found = []
     for seed in range(20):
         beams, scores = engine(model(seed), **options)
-        found.append(draftproof.audit_beams(beams, scores, model(seed), eos_ids=[EOS], max_tokens=MOST, beam_width=width, **asked))
+        found.append(draftproof.audit_beams(beams, scores, model(seed), eos_ids=[EOS], max_tokens=MOST,
+                                            beam_width=width, **asked))
     assert any(name in {failure.name for failure in one.failures} for one in found), [one.sentence for one in found][:3]
     if name == "score":
         assert sum(one.biased for one in found) > 15
@@ -140,11 +148,14 @@ def test_the_programs_own_beam_search_is_consistent():
     def logits_of(tokens):
         text = prompt + bytes(tokens).decode("latin-1")
         row = np.full(257, -np.inf)
-        every = draftproof.generate(model="ngram:2", prompt=text, max_tokens=1, temperature=0, logprobs=300, drafter="none").requests[0]["logprobs"][0]
+        every = draftproof.generate(model="ngram:2", prompt=text, max_tokens=1, temperature=0, logprobs=300,
+                                    drafter="none").requests[0]["logprobs"][0]
         row[[one["token"] for one in every]] = [one["logprob"] for one in every]
         return row
 
-    found = draftproof.audit_beams([beam["tokens"] for beam in beams], [beam["score"] for beam in beams], logits_of, max_tokens=most)
+    found = draftproof.audit_beams([beam["tokens"] for beam in beams], [beam["score"] for beam in beams], logits_of,
+                                   max_tokens=most)
     assert found.verdict == "consistent", found.sentence
-    worse = draftproof.audit_beams([beam["tokens"] for beam in beams[1:]], [beam["score"] for beam in beams[1:]], logits_of, max_tokens=most)
+    worse = draftproof.audit_beams([beam["tokens"] for beam in beams[1:]], [beam["score"] for beam in beams[1:]],
+                                   logits_of, max_tokens=most)
     assert [failure.name for failure in worse.failures] == ["search"], worse.sentence

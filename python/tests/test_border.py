@@ -1,5 +1,5 @@
-"""The border of audits: what a callable is promised is in every call of every kind; what it gives back is a verdict, whatever it is; rows
-that are no probabilities are the caller's fault, and nobody is accused for them."""
+"""The border of audits: what a callable is promised is in every call of every kind; what it gives back is a verdict,
+whatever it is; rows that are no probabilities are the caller's fault, and nobody is accused for them."""
 
 import itertools
 
@@ -19,7 +19,8 @@ from draftproof.callable.verify_sweep import verify_sweep
 
 SAMPLED = [*sample_cases(False), step_case(True), *(e.make() for e in sample_sweep(False)[::7] if e.size < 1 << 17)]
 CASES = {"sample": SAMPLED, "filter": [*filter_cases(False), *filter(None, map(filter_case_of, SAMPLED[-20:]))],
-         "verify": [*verify_cases(False), endpoint_case(), *(e.make() for e in verify_sweep(False)[::9] if "V =" not in e.name)],
+         "verify": [*verify_cases(False), endpoint_case(),
+                    *(e.make() for e in verify_sweep(False)[::9] if "V =" not in e.name)],
          "constrained": constrained_cases(True)}
 DOCUMENTED = {"temperature": np.float32, "top_k": np.int32, "top_p": np.float32, "min_p": np.float32}
 
@@ -48,7 +49,8 @@ def test_every_documented_parameter_is_in_every_call_whatever_way_it_is_read(kin
         params = next(argument for argument in arguments if isinstance(argument, dict))
         size = len(arguments[3]) if len(arguments) > 3 else len(arguments[0])
         for name, dtype in DOCUMENTED.items():
-            for value in (params[name], params.get(name), dict(params)[name], {**params}[name], params.copy()[name], dict(params.items())[name]):
+            for value in (params[name], params.get(name), dict(params)[name], {**params}[name], params.copy()[name],
+                          dict(params.items())[name]):
                 assert value.shape == (size,) and value.dtype == dtype, name
         assert set(params) == set(DOCUMENTED) and len(params) == len(DOCUMENTED)
         return answer(arguments, {"parents": parents})
@@ -69,17 +71,19 @@ def sample_by_keywords(logits, params, seeds):
 
 
 def filter_by_name(logits, params):
-    kept = draftproof.process_rows(logits, temperature=params["temperature"], top_k=params["top_k"], top_p=params["top_p"],
-                                   min_p=params["min_p"]).probabilities > 0.0
+    kept = draftproof.process_rows(logits, temperature=params["temperature"], top_k=params["top_k"],
+                                   top_p=params["top_p"], min_p=params["min_p"]).probabilities > 0.0
     return np.where(kept, logits / params["temperature"][:, None], -np.inf)
 
 
 def verify_by_name(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
-    return draftproof.verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, seeds=seeds, temperature=params["temperature"],
+    return draftproof.verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, seeds=seeds,
+                             temperature=params["temperature"],
                              top_k=params["top_k"], top_p=params["top_p"], min_p=params["min_p"])
 
 
-def constrained_by_name(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds, matchers, parents):
+def constrained_by_name(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds, matchers,
+                        parents):
     """draftproof.verify with masks along the drafts; of trees the target's own tokens, which need no probabilities."""
     lens = np.diff(cu_num_draft_tokens, prepend=0)
     allowed = []
@@ -89,8 +93,10 @@ def constrained_by_name(draft_tokens, draft_probs, target_logits, cu_num_draft_t
             states.append(matcher.grammar.after(states[parent + 1], int(token)))
         allowed += [matcher.grammar.allowed(state) for state in states]
     is_tree = bool((parents != np.concatenate([np.arange(count) - 1 for count in lens])).any())
-    found = draftproof.verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, seeds=seeds, allowed=np.array(allowed),
-                              temperature=params["temperature"], top_k=params["top_k"], top_p=params["top_p"], min_p=params["min_p"],
+    found = draftproof.verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, seeds=seeds,
+                              allowed=np.array(allowed),
+                              temperature=params["temperature"], top_k=params["top_k"], top_p=params["top_p"],
+                              min_p=params["min_p"],
                               **({"draft_parents": parents, "verifier": "naive"} if is_tree else {}))
     for matcher, row in zip(matchers, found.tokens):
         for token in row[row >= 0]:
@@ -98,12 +104,16 @@ def constrained_by_name(draft_tokens, draft_probs, target_logits, cu_num_draft_t
     return found.tokens if is_tree else (found.tokens, np.where(found.tokens >= 0, found.logprobs, 0.0))
 
 
-@pytest.mark.parametrize("kind, callable_", [("sample", sample_by_name), ("sample", sample_by_keywords), ("sample", draftproof.sample),
-                                             ("filter", filter_by_name), ("verify", verify_by_name), ("verify", draftproof.verify),
+@pytest.mark.parametrize("kind, callable_",
+                         [("sample", sample_by_name), ("sample", sample_by_keywords), ("sample", draftproof.sample),
+                                             ("filter", filter_by_name), ("verify", verify_by_name),
+                          ("verify", draftproof.verify),
                                              ("constrained", constrained_by_name)],
-                         ids=["sample by name", "sample by keywords", "sample", "process_rows", "verify by name", "verify", "constrained"])
+                         ids=["sample by name", "sample by keywords", "sample", "process_rows", "verify by name",
+                              "verify", "constrained"])
 def test_own_functions_are_not_accused(kind, callable_):
-    cases = [case for case in CASES[kind] if getattr(case, "vocab_size", 0) < 5000 and not getattr(case, "endpoints", False)][:40]
+    cases = [case for case in CASES[kind] if getattr(case, "vocab_size", 0) < 5000
+             and not getattr(case, "endpoints", False)][:40]
     found = draftproof.audit_callable(callable_, kind=kind, cases=cases, tv=0.5, n_max=128)
     assert found.verdict in ("consistent", "inconclusive") and all(case.n > 0 for case in found.cases), found
     if kind == "constrained":  # it says what it would have found
@@ -115,12 +125,15 @@ def test_a_function_without_min_p_may_get_the_parameters_by_keyword(brief):
     def without(logits, temperature, top_k, top_p, seeds):
         return draftproof.sample(logits, seeds=seeds, temperature=temperature, top_k=top_k, top_p=top_p)
 
-    found = draftproof.audit_callable(lambda logits, params, seeds: without(logits, seeds=seeds, **params), profile=brief)
+    found = draftproof.audit_callable(lambda logits, params, seeds: without(logits, seeds=seeds, **params),
+                                      profile=brief)
     assert found.verdict in ("consistent", "inconclusive"), found
     assert any("min_p was left off" in note for note in found.notes)
-    by_name = draftproof.SampleCase("min_p", np.zeros((1, 4), np.float32), "", params_of(1, temperature=1.0, top_k=0, top_p=1.0, min_p=0.5), batch=4)
+    by_name = draftproof.SampleCase("min_p", np.zeros((1, 4), np.float32), "",
+                                    params_of(1, temperature=1.0, top_k=0, top_p=1.0, min_p=0.5), batch=4)
     said = draftproof.run_case(lambda logits, params, seeds: without(logits, seeds=seeds, **params), by_name, 4)
-    assert said.verdict == "error" and "unexpected keyword argument 'min_p'" in said.sentence  # it is on: it cannot be left out
+    # it is on: it cannot be left out
+    assert said.verdict == "error" and "unexpected keyword argument 'min_p'" in said.sentence
 
 
 def test_arguments_without_a_default_are_given_in_every_case():
@@ -144,14 +157,17 @@ def test_arguments_without_a_default_are_given_in_every_case():
 
 
 def test_verifiers_that_take_no_drafts_without_probabilities_are_not_given_such_whatever_the_kind():
-    bare = {"verify": [case for case in CASES["verify"] if getattr(case, "drafter", 0) is None or getattr(case, "one_hot", False)],
+    bare = {"verify": [case for case in CASES["verify"] if getattr(case, "drafter", 0) is None
+                       or getattr(case, "one_hot", False)],
             "constrained": [case for case in CASES["constrained"] if case.drafter is None and max(case.lens) > 0]}
     for kind, cases in bare.items():
-        found = draftproof.audit_callable(lambda *arguments, parents=None: 1 // 0, kind=kind, cases=cases, one_hot=False)
+        found = draftproof.audit_callable(lambda *arguments, parents=None: 1 // 0, kind=kind, cases=cases,
+                                          one_hot=False)
         assert cases and (found.verdict, found.n, found.failures) == ("inconclusive", 0, []), found
 
 
-HOSTILE = [10 ** 9, 10 ** 18, -2, -10 ** 9, -10 ** 18, np.uint64(2 ** 64 - 1), np.uint64(2 ** 63), 10 ** 30, 0.0, float("nan"), True, None, "3",
+HOSTILE = [10 ** 9, 10 ** 18, -2, -10 ** 9, -10 ** 18, np.uint64(2 ** 64 - 1), np.uint64(2 ** 63), 10 ** 30, 0.0,
+           float("nan"), True, None, "3",
            b"3", 1j, [], [1], {}, object(), (x for x in range(3)), np.datetime64("2026-01-01"), np.ma.masked, Ellipsis]
 
 
@@ -171,19 +187,23 @@ def test_whatever_comes_back_is_a_verdict(kind, value, brief):
         assert found.failures[0].sentence and found.dumps()
 
 
-@pytest.mark.parametrize("logprobs", [None, "x", [[1.0], [2.0, 3.0]], np.zeros((2, 2)), np.full((32, 1), np.nan), {}, np.zeros((32, 1), int)])
+@pytest.mark.parametrize("logprobs", [None, "x", [[1.0], [2.0, 3.0]], np.zeros((2, 2)), np.full((32, 1), np.nan), {},
+                                      np.zeros((32, 1), int)])
 def test_whatever_comes_back_as_log_probabilities_is_a_verdict(logprobs):
-    found = draftproof.audit_callable(lambda *a: (a[6].clear(), (np.zeros((32, 1), int), logprobs))[1], kind="constrained",
-                                      cases=constrained_cases(False)[:1], failures_max=1)
+    found = draftproof.audit_callable(lambda *a: (a[6].clear(), (np.zeros((32, 1), int), logprobs))[1],
+                                      kind="constrained", cases=constrained_cases(False)[:1], failures_max=1)
     assert found.verdict in ("biased", "error"), found
-    three = draftproof.audit_callable(lambda *a: (np.zeros((32, 1), int), logprobs, 3), kind="constrained", cases=constrained_cases(False)[:1])
+    three = draftproof.audit_callable(lambda *a: (np.zeros((32, 1), int), logprobs, 3), kind="constrained",
+                                      cases=constrained_cases(False)[:1])
     assert three.verdict == "error"
 
 
 @pytest.mark.parametrize("given, said", [
-    ({"seed": "x"}, "seed: is 'x'"), ({"seed": -1}, "seed: is -1"), ({"seed": 0.5}, "seed: is 0.5"), ({"tv": "x"}, "tv: is 'x'"), ({"tv": np.nan}, "tv: is nan"),
+    ({"seed": "x"}, "seed: is 'x'"), ({"seed": -1}, "seed: is -1"), ({"seed": 0.5}, "seed: is 0.5"),
+    ({"tv": "x"}, "tv: is 'x'"), ({"tv": np.nan}, "tv: is nan"),
     ({"n_max": 0}, "n_max: is 0"), ({"failures_max": 0}, "failures_max: is 0"), ({"time_limit": 0}, "time_limit: is 0"),
-    ({"time_budget": np.nan}, "time_budget: is nan"), ({"processes": None}, "processes: is None"), ({"ranges": {"top_p": 0.5}}, "ranges: top_p is 0.5"),
+    ({"time_budget": np.nan}, "time_budget: is nan"), ({"processes": None}, "processes: is None"),
+    ({"ranges": {"top_p": 0.5}}, "ranges: top_p is 0.5"),
     ({"ranges": 3}, "ranges: is 3"), ({"cases": [3]}, "cases: has int; expected SampleCase"),
     ({"kind": "verify", "cases": [SAMPLED[0]]}, "cases: has SampleCase; expected VerifyCase or StepsCase")])
 def test_options_that_would_test_nothing_are_refused_by_name(given, said):
@@ -200,7 +220,8 @@ def test_an_audit_without_a_call_is_not_consistent():
         assert (found.verdict, found.n) == ("inconclusive", 0)
 
 
-WRONG_ROWS = {"half": [0.25, 0.25], "logits": [-1.0, 2.0], "NaN": [np.nan, 1.0], "zero": [0.0, 0.0], "twice": [1.0, 1.0], "infinite": [np.inf, 0.0]}
+WRONG_ROWS = {"half": [0.25, 0.25], "logits": [-1.0, 2.0], "NaN": [np.nan, 1.0], "zero": [0.0, 0.0],
+              "twice": [1.0, 1.0], "infinite": [np.inf, 0.0]}
 
 
 @pytest.mark.parametrize("name", WRONG_ROWS)
@@ -209,8 +230,10 @@ def test_rows_that_are_no_probabilities_are_refused_and_the_sampler_is_not_accus
     wrong, right = np.array([WRONG_ROWS[name]], dtype), np.array([[0.5, 0.5]], dtype)
     of_both = np.concatenate([right, wrong])
     calls = [(lambda: draftproof.audit_draws([0, 1] * 500, probs=of_both, group=[0, 1] * 500), "row 1 of probs", True),
-             (lambda: draftproof.audit_steps([[0, 1]], [0], wrong, np.zeros((2, 2)), [1]), "row 0 of draft_probs", True),
-             (lambda: draftproof.audit_steps([[0, 1]], [0], right, None, [1], target_probs=of_both), "row 1 of target_probs", True),
+             (lambda: draftproof.audit_steps([[0, 1]], [0], wrong, np.zeros((2, 2)), [1]), "row 0 of draft_probs",
+              True),
+             (lambda: draftproof.audit_steps([[0, 1]], [0], right, None, [1], target_probs=of_both),
+              "row 1 of target_probs", True),
              (lambda: draftproof.verify([0], wrong, np.zeros((2, 2)), [1]), "row 0 of draft_probs", False),
              (lambda: draftproof.verify([0], right, None, [1], target_probs=of_both), "row 1 of target_probs", False)]
     for call, where, is_audit in calls:
@@ -219,22 +242,26 @@ def test_rows_that_are_no_probabilities_are_refused_and_the_sampler_is_not_accus
         assert ("the rows given are at fault, not what was drawn" in str(error.value)) == is_audit
     case = draftproof.SampleCase("two tokens", np.zeros((1, 2), np.float32), "", params_of(1, temperature=1.0))
     with pytest.raises(draftproof.Error, match="row 0 of 'two tokens'.*`distribution` is at fault, not the sampler"):
-        draftproof.run_case(lambda logits, params, seeds: draftproof.sample(logits, params, seeds), case, 256, distribution=lambda *a: wrong)
-    readings = draftproof.SampleCase("readings", np.zeros((1, 2), np.float32), "", params_of(1, temperature=1.0), readings=(wrong,),
-                                     merge=np.arange(2))
+        draftproof.run_case(lambda logits, params, seeds: draftproof.sample(logits, params, seeds), case, 256,
+                            distribution=lambda *a: wrong)
+    readings = draftproof.SampleCase("readings", np.zeros((1, 2), np.float32), "", params_of(1, temperature=1.0),
+                                     readings=(wrong,), merge=np.arange(2))
     with pytest.raises(draftproof.Error, match="row 0 of probs"):
         draftproof.run_case(lambda logits, params, seeds: draftproof.sample(logits, params, seeds), readings, 256)
 
 
 def test_of_a_tree_the_rows_of_leaves_are_not_looked_at():
     probs = np.array([[0.5, 0.5], [9.0, np.nan]], np.float32)
-    found = draftproof.verify([0], probs, np.zeros((2, 2), np.float32), [1], draft_parents=[-1], verifier="rrsw", seeds=[1])
+    found = draftproof.verify([0], probs, np.zeros((2, 2), np.float32), [1], draft_parents=[-1], verifier="rrsw",
+                              seeds=[1])
     assert found.num_accepted.tolist() in ([0], [1])
     with pytest.raises(draftproof.Error, match="row 0 of draft_probs"):
-        draftproof.verify([0], probs[::-1].copy(), np.zeros((2, 2), np.float32), [1], draft_parents=[-1], verifier="rrsw", seeds=[1])
+        draftproof.verify([0], probs[::-1].copy(), np.zeros((2, 2), np.float32), [1], draft_parents=[-1],
+                          verifier="rrsw", seeds=[1])
 
 
 def test_probabilities_that_were_rounded_are_taken():
     p = np.random.default_rng(1).dirichlet(np.ones(1000), size=3)
     for dtype in (np.float16, np.float32, np.float64):
-        assert draftproof.verify([1, 2], p[:2].astype(dtype), None, [2], target_probs=p.astype(dtype)).tokens.shape == (1, 3)
+        assert draftproof.verify([1, 2], p[:2].astype(dtype), None, [2],
+                                 target_probs=p.astype(dtype)).tokens.shape == (1, 3)

@@ -6,9 +6,9 @@ import types
 
 import numpy as np
 import pytest
+import reference_numpy
 
 import draftproof
-import reference_numpy
 from draftproof.callable import profiles
 from draftproof.callable.filter_cases import filter_cases
 from draftproof.callable.sample_cases import sample_cases
@@ -23,7 +23,8 @@ SMALL = {"sample": [case for case in sample_cases(False) if case.vocab_size < 20
          "verify": [case for case in verify_cases() if case.vocab_size < 2000]}
 
 
-@pytest.mark.parametrize("sampler, cases", [(draftproof.sample, FINE["sample"]), (reference_numpy.sampler, SMALL["sample"])])
+@pytest.mark.parametrize("sampler, cases",
+                         [(draftproof.sample, FINE["sample"]), (reference_numpy.sampler, SMALL["sample"])])
 def test_sound_samplers_are_not_accused(sampler, cases):
     found = draftproof.audit_callable(sampler, cases=cases, **COARSE)
     assert found.verdict == "consistent", found
@@ -42,7 +43,8 @@ def test_whether_min_p_is_read_is_found_out(monkeypatch):
         return reference_numpy.filter_rows(logits, {"min_p": np.zeros(len(logits), np.float32), **params})
 
     def without(logits, params):
-        return reference_numpy.filter_rows(logits, {**{name: params[name] for name in ("temperature", "top_k", "top_p")},
+        return reference_numpy.filter_rows(logits,
+                                           {**{name: params[name] for name in ("temperature", "top_k", "top_p")},
                                                     "min_p": np.zeros(len(logits), np.float32)})
 
     for filter_, reads in ((reference_numpy.filter_rows, True), (copies, True), (without, False)):
@@ -65,13 +67,16 @@ def test_sound_verifiers_in_numpy_are_not_accused(block):
 
 
 #: Of the sweep's tests one finds a residual that is cut alike, in less time.
-IN_ALL = pytest.mark.skipif(os.environ.get("DRAFTPROOF_ALL_TESTS") != "ON", reason="takes twenty seconds: ./draftproof test --all")
+IN_ALL = pytest.mark.skipif(os.environ.get("DRAFTPROOF_ALL_TESTS") != "ON",
+                            reason="takes twenty seconds: ./draftproof test --all")
 
 
-@pytest.mark.parametrize("fault", [pytest.param(fault, marks=IN_ALL) if fault == "residual floor" else fault for fault in reference_numpy.FAULTS])
+@pytest.mark.parametrize("fault",
+                         [pytest.param(fault, marks=IN_ALL) if fault == "residual floor" else fault
+                          for fault in reference_numpy.FAULTS])
 def test_every_known_fault_of_verifiers_is_found(fault):
-    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(fault), kind="verify", cases=SMALL["verify"], tv=0.05,
-                                      failures_max=1)
+    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(fault), kind="verify", cases=SMALL["verify"],
+                                      tv=0.05, failures_max=1)
     assert found.verdict == "biased", found
     assert 0 < found.failures[0].n <= found.n <= 100_000
 
@@ -90,8 +95,10 @@ def large_batches(logits, params, seeds):
     (wrong_temperature, None), (large_batches, None),
     (lambda logits, params, seeds: draftproof.sample(logits, dict(params), seeds & np.uint64(0xFFFFFFFF)),
      "correlation_low_seed_bits"),
-    (lambda logits, params, seeds: draftproof.sample(logits, dict(params), np.full_like(seeds, seeds[0])), "correlation_rows_1"),
-    (lambda logits, params, seeds: draftproof.sample(logits, {k: np.roll(v, 1) for k, v in params.items()}, seeds), None)],
+    (lambda logits, params, seeds: draftproof.sample(logits, dict(params), np.full_like(seeds, seeds[0])),
+     "correlation_rows_1"),
+    (lambda logits, params, seeds: draftproof.sample(logits, {k: np.roll(v, 1) for k, v in params.items()}, seeds),
+     None)],
     ids=["wrong temperature", "large batches", "low bits", "one noise", "another row's parameters"])
 def test_faulty_samplers_are_found(sampler, name):
     found = draftproof.audit_callable(sampler, cases=FINE["sample"], **COARSE, failures_max=1)
@@ -154,7 +161,8 @@ def raise_(error):
     (raises, "raises"), (lambda logits, params, seeds: raise_(Unspeakable()), "raises"),
     (lambda logits, params, seeds: raise_(SystemExit(3)), "raises"), (hangs, "hangs"),
     (after(lambda logits, params, seeds: np.divide(logits, 2.0, out=logits)), "mutates_inputs"),
-    (after(lambda logits, params, seeds: np.multiply(params["temperature"], 2, out=params["temperature"])), "mutates_inputs"),
+    (after(lambda logits, params, seeds: np.multiply(params["temperature"], 2, out=params["temperature"])),
+     "mutates_inputs"),
     (after(lambda logits, params, seeds: np.add(seeds, np.uint64(1), out=seeds)), "mutates_inputs"),
     (after(lambda logits, params, seeds: params.pop("temperature")), "mutates_inputs"),
     (after(lambda logits, params, seeds: print("here")), "prints"),
@@ -233,14 +241,16 @@ def test_a_distribution_of_the_callers_own_is_what_counts():
     assert plain.verdict == "biased"
     with pytest.raises(draftproof.Error, match="distribution: gave float64"):
         draftproof.audit_callable(tenth_uniform, cases=cases, distribution=lambda logits, params: np.ones(3))
-    with pytest.raises(draftproof.Error, match=r"distribution: raised ValueError for logits \[.*\] of '.*': no such row"):
+    with pytest.raises(draftproof.Error,
+                       match=r"distribution: raised ValueError for logits \[.*\] of '.*': no such row"):
         draftproof.audit_callable(tenth_uniform, cases=cases, distribution=no_such_row)
 
     def of_whole_rows(logits, params):  # a smaller case is none that it knows
-        return with_a_tenth_uniform(logits, params) if logits.shape == cases[0].logits.shape else no_such_row(logits, params)
+        return with_a_tenth_uniform(logits, params) if logits.shape == cases[0].logits.shape else no_such_row(logits,
+                params)
 
-    assert draftproof.audit_callable(lambda logits, params, seeds: tenth_uniform(logits, params, seeds) * 0, cases=cases[:1],
-                                     distribution=of_whole_rows, **COARSE).verdict == "biased"
+    assert draftproof.audit_callable(lambda logits, params, seeds: tenth_uniform(logits, params, seeds) * 0,
+                                     cases=cases[:1], distribution=of_whole_rows, **COARSE).verdict == "biased"
     with pytest.raises(draftproof.Error, match="distribution: is given; expected none with kind 'verify'"):
         draftproof.audit_callable(tenth_uniform, kind="verify", distribution=with_a_tenth_uniform)
 
@@ -347,4 +357,5 @@ def test_only_a_callable_with_uniforms_gets_them():
     cold = {"tv": 0.5, "n_max": 64, "kind": "verify", "time_budget": 0.5}
     names = [case.case for case in draftproof.audit_callable(sound_with_uniforms, **cold).cases]
     assert "uniforms at their endpoints" in names
-    assert "uniforms at their endpoints" not in [case.case for case in draftproof.audit_callable(draftproof.verify, **cold).cases]
+    assert "uniforms at their endpoints" not in [case.case
+                                                 for case in draftproof.audit_callable(draftproof.verify, **cold).cases]

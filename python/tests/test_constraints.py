@@ -1,13 +1,13 @@
-"""What constrains rows (guidance, masks, bad words, min_tokens, bias, histories) against plain numpy; drafts by their logits;
-what is refused."""
+"""What constrains rows (guidance, masks, bad words, min_tokens, bias, histories) against plain numpy; drafts by their
+logits; what is refused."""
 
 import typing
 
 import numpy as np
 import pytest
+import reference_numpy
 
 import draftproof
-import reference_numpy
 from draftproof import _forms, _requests, _types
 
 V = 40
@@ -63,7 +63,8 @@ def test_bad_words_look_at_the_prompt_and_at_the_output():
 
 
 def test_stop_ids_wait_for_min_tokens():
-    found = draftproof.process_rows(rows(), min_tokens=[2, 3, 1], stop_ids=[[0, 1], [0, 1], [39]], output_tokens=OUTPUTS)
+    found = draftproof.process_rows(rows(), min_tokens=[2, 3, 1], stop_ids=[[0, 1], [0, 1], [39]],
+                                    output_tokens=OUTPUTS)
     assert np.array_equal(found.kept_count, [V, V - 2, V - 1])
     assert found.probabilities[1, 0] == found.probabilities[2, 39] == 0.0
 
@@ -82,7 +83,8 @@ def test_bias_is_added_to_the_logits_named():
 
 def test_penalties_count_prompt_and_output():
     logits = rows()
-    found = draftproof.process_rows(logits, {"repetition_penalty": 1.3, "frequency_penalty": 0.5, "presence_penalty": 0.25},
+    found = draftproof.process_rows(logits,
+                                    {"repetition_penalty": 1.3, "frequency_penalty": 0.5, "presence_penalty": 0.25},
                                     prompt_tokens=PROMPTS, output_tokens=OUTPUTS)
     edited = logits.astype(np.float64)
     for row, prompt, output in zip(edited, PROMPTS, OUTPUTS):
@@ -113,7 +115,8 @@ def drafted(n, **params):
     drafter, target = rows(1, 11), rows(1, 12)
     params = {"temperature": 0.7, "top_k": 6, **params}
     drafts = draftproof.sample(np.broadcast_to(drafter, (2 * n, V)), params, np.arange(2 * n) + 10**6)
-    return drafts, np.broadcast_to(drafter, (2 * n, V)), np.broadcast_to(target, (3 * n, V)), np.cumsum(np.full(n, 2)), params
+    return drafts, np.broadcast_to(drafter, (2 * n, V)), np.broadcast_to(target,
+            (3 * n, V)), np.cumsum(np.full(n, 2)), params
 
 
 def test_drafts_by_their_logits_are_those_by_their_probabilities():
@@ -135,14 +138,17 @@ def test_an_audit_reads_drafts_by_their_logits():
     seeds = np.arange(20_000)
     right = draftproof.verify(drafts, None, target, sums, params, seeds, draft_logits=logits, draft_processed=False)
     given = (drafts, None, target, sums, params)
-    assert draftproof.audit_steps(right.tokens, *given, draft_logits=logits, draft_processed=False).verdict == "consistent"
-    wrong = draftproof.verify(drafts, None, target, sums, params, seeds, draft_logits=logits)  # q is another than it says
+    assert draftproof.audit_steps(right.tokens, *given, draft_logits=logits,
+                                  draft_processed=False).verdict == "consistent"
+    # q is another than it says
+    wrong = draftproof.verify(drafts, None, target, sums, params, seeds, draft_logits=logits)
     assert draftproof.audit_steps(wrong.tokens, *given, draft_logits=logits, draft_processed=False).verdict == "biased"
 
 
 def test_constrained_draws_are_judged_by_the_same_constraints():
     row, n = rows(1), 20_000
-    options = {"logit_bias": {1: 2.0}, "bad_words": [[[4, 8]]], "output_tokens": [[4]], "min_tokens": 2, "stop_ids": [[9]]}
+    options = {"logit_bias": {1: 2.0}, "bad_words": [[[4, 8]]], "output_tokens": [[4]], "min_tokens": 2,
+               "stop_ids": [[9]]}
     each = {name: value * n if isinstance(value, list) else value for name, value in options.items()}
     tokens = draftproof.sample(np.broadcast_to(row, (n, V)), each, np.arange(n))
     assert draftproof.audit_draws(tokens, row, options).verdict == "consistent"

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import draftproof
 import numpy as np
 import pytest
+
+import draftproof
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = ROOT / "experiments" / "engines"
@@ -19,8 +20,8 @@ sys.path.insert(0, str(ADAPTERS / "shared"))
 import environments  # noqa: E402
 import fake_server  # noqa: E402
 import history  # noqa: E402
-import report  # noqa: E402
 import reference_numpy  # noqa: E402
+import report  # noqa: E402
 import servers  # noqa: E402
 import strings  # noqa: E402
 
@@ -35,7 +36,8 @@ def sample(logits, params, seeds):
     return draftproof.sample(logits, {**params, "temperature": params["temperature"] * FACTOR}, seeds)
 
 def components():
-    return [Component("sampler", "adapter.py", "sample", "sample", sample, tv=0.2, options={"cases": list(sample_cases(False))})]
+    return [Component("sampler", "adapter.py", "sample", "sample", sample, tv=0.2,
+                      options={"cases": list(sample_cases(False))})]
 """
 
 
@@ -53,13 +55,14 @@ def test_a_sound_sampler_of_an_engine_passes_and_a_hot_one_is_found_and_stands_o
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "adapter.py").write_text(ADAPTER.replace("FACTOR", str(factor)), encoding="utf-8")
     module = str(Path(draftproof.__file__).parents[1])
-    done = subprocess.run([sys.executable, str(tmp_path / "shared" / "worker.py"), "tiny", module, "60"], capture_output=True,
-                          text=True, check=True)
+    done = subprocess.run([sys.executable, str(tmp_path / "shared" / "worker.py"), "tiny", module, "60"],
+                          capture_output=True, text=True, check=True)
     component = {**json.loads(done.stdout), "version": "1"}
     require_keys(component)
     assert component["verdict"] == verdict, component["sentence"]
     component = {**component, "seconds_at_most": 60, "command": "engines"}
-    found = {"engines": [{"engine": "tiny", "title": "Tiny", "version": "1", "torch": None, "not_run": None}], "components": [component]}
+    found = {"engines": [{"engine": "tiny", "title": "Tiny", "version": "1", "torch": None, "not_run": None}],
+             "components": [component]}
     (tmp_path / "docs").mkdir()
     assert report.write(tmp_path, found) == []
     page = (tmp_path / "docs" / "engines.md").read_text(encoding="utf-8")
@@ -106,13 +109,14 @@ def drafting_step(is_argmax, tables, requests, known, params, seeds):
 @pytest.mark.parametrize("is_argmax, verdict", [(False, "consistent"), (True, "biased")])
 def test_strings_of_whole_steps_tell_an_argmax_that_is_judged_as_a_draw(is_argmax, verdict):
     case = next(case for case in strings.options()["cases"] if case.name == "strings")
-    found = draftproof.audit_callable(strings.sampler_of(lambda *a: drafting_step(is_argmax, *a)), kind="sample", tv=0.2, failures_max=1,
-                                      distribution=strings.distribution, cases=[case])
+    found = draftproof.audit_callable(strings.sampler_of(lambda *a: drafting_step(is_argmax, *a)), kind="sample",
+                                      tv=0.2, failures_max=1, distribution=strings.distribution, cases=[case])
     assert found.verdict == verdict, found
 
 
 def test_drafts_that_the_head_does_not_have_are_told():
-    tables = strings.Tables(np.random.default_rng(1).standard_normal((2, strings.TOKENS ** strings.LENGTH)).astype(np.float32))
+    tables = strings.Tables(np.random.default_rng(1).standard_normal((2,
+            strings.TOKENS ** strings.LENGTH)).astype(np.float32))
     best = [strings.DRAFT_IDS[tables.head(request, (), strings.DRAFT_IDS).argmax()] for request in range(2)]
     strings.check_drafts(tables, [0, 1], [(), ()], [[token] for token in best], [True, True], strings.DRAFT_IDS)
     with pytest.raises(AssertionError, match="request 1: after \\(\\) the draft is 1; the head has"):
@@ -131,16 +135,19 @@ def test_one_component_takes_its_place_among_the_others_and_an_engine_takes_all_
     assert (tmp_path / "docs" / "engines.md").read_text(encoding="utf-8") == "as it was"
     found = {"engine": "vllm", "component": "rejection", "n": -1}
     part = report.document(tmp_path, "", [engine], {"vllm": [dict(found)]}, True)["components"]
-    assert [(component["component"], component["n"]) for component in part] == [("sampler", 1), ("rejection", -1), ("filter", 1)]
-    assert [component["n"] for component in report.document(tmp_path, "", [engine], {"vllm": [dict(found)]})["components"]] == [-1]
+    assert [(component["component"], component["n"]) for component in part] == [("sampler", 1), ("rejection", -1),
+            ("filter", 1)]
+    assert [component["n"] for component in report.document(tmp_path, "", [engine],
+                                                            {"vllm": [dict(found)]})["components"]] == [-1]
 
 
 def test_what_a_server_showed_stands_on_the_page_and_is_not_new_to_the_next_audit():
-    rows = ({"with": ["ngram"], "line": "logprobs", "seen": "no lists", "curl": "curl -s URL"}, {"with": ["ngram", "none"], "seen": "a token"})
+    rows = ({"with": ["ngram"], "line": "logprobs", "seen": "no lists", "curl": "curl -s URL"},
+            {"with": ["ngram", "none"], "seen": "a token"})
     engine = environments.Engine("tiny", "Tiny", "1", not_run="it has no sampler", server=rows)
     assert engine.known("ngram") == {"logprobs"} and engine.known("none") == set()
-    page = report.markdown({"engines": [{"engine": "tiny", "title": "Tiny", "version": "1", "torch": None, "not_run": "it has no sampler",
-                                         "server": rows}], "components": []})
+    page = report.markdown({"engines": [{"engine": "tiny", "title": "Tiny", "version": "1", "torch": None,
+                                         "not_run": "it has no sampler", "server": rows}], "components": []})
     assert "| ngram | logprobs | no lists | `curl -s URL` |" in page and "| ngram, none |  | a token |  |" in page
     for each in environments.engines():  # what an engine.toml says of a server is of one that is started
         assert {kind for row in each.server for kind in row["with"]} <= set(each.serves)

@@ -24,10 +24,13 @@ def commands():
 
 
 def run_workflow(folder):
-    # An installed module brings its plugin by an entry point; that of a build's tree may not be on the path of a new process.
-    environment = {**os.environ, "PYTHONPATH": str(Path(draftproof.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    # An installed module brings its plugin by an entry point; that of a build's tree may not be on the path of a new
+    # process.
+    environment = {**os.environ, "PYTHONPATH": str(Path(draftproof.__file__).parents[1]),
+                   "PYTHONDONTWRITEBYTECODE": "1"}
     for command in commands():
-        yield subprocess.run([sys.executable, *command.split()[1:]], cwd=folder, env=environment, capture_output=True, text=True)
+        yield subprocess.run([sys.executable, *command.split()[1:]], cwd=folder, env=environment, capture_output=True,
+                             text=True)
 
 
 @pytest.mark.skipif(os.environ.get("DRAFTPROOF_ALL_TESTS") != "ON", reason="takes a minute: ./draftproof test --all")

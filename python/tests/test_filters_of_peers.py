@@ -1,4 +1,5 @@
-"""Filters and penalties that engines have, against their definitions counted in fractions: rows are logarithms of whole numbers."""
+"""Filters and penalties that engines have, against their definitions counted in fractions: rows are logarithms of whole
+numbers."""
 
 import decimal
 import itertools
@@ -115,7 +116,8 @@ def test_top_p_has_the_readings_of_engines_at_its_boundary(rule):
     halves, quarters = np.array([[2, 1, 1]]), np.array([[1, 1, 1, 1]])
     assert kept_of(halves, top_p=0.625, top_p_rule=rule) == [[{0, 1}, {0, 1}, {0}, {0, 2}][rule]]
     assert kept_of(quarters, top_p=0.5, top_p_rule=rule) == [[{0, 1}, {0, 1, 2}, {0, 1}, {2, 3}][rule]]
-    assert kept_of(quarters, top_p=0.5, top_p_rule=rule, ties="keep_all") == [{0, 1, 2, 3}]  # of Omniinfer's sampler, with rule 3
+    # of Omniinfer's sampler, with rule 3
+    assert kept_of(quarters, top_p=0.5, top_p_rule=rule, ties="keep_all") == [{0, 1, 2, 3}]
     for row, p in (([2, 1, 1], Fraction(5, 8)), ([1, 1, 1, 1], Fraction(1, 2))):
         assert kept_of(np.array([row]), top_p=float(p), top_p_rule=rule) == [kept(row, p, exact=True)]
 
@@ -177,14 +179,16 @@ def test_every_filter_leaves_min_tokens_to_keep():
         by_definition(cutoff(lambda p: 0.6 * float(max(p)), least), weights, min_p=0.6, min_tokens_to_keep=least)
         by_definition(cutoff(lambda p: 0.11, least), weights, epsilon_cutoff=0.11, min_tokens_to_keep=least)
         assert [len(kept) for kept in kept_of(weights, top_k=2, min_tokens_to_keep=least)] == [max(2, least)] * 300
-        by_definition(typical(0.2, least), weights[[len(set(row)) == V - 2 for row in weights]], typical_p=0.2, min_tokens_to_keep=least)
+        by_definition(typical(0.2, least), weights[[len(set(row)) == V - 2 for row in weights]], typical_p=0.2,
+                      min_tokens_to_keep=least)
     assert kept_of(weights[:8], top_p=0.01, min_p=0.99, min_tokens_to_keep=50) == [set(range(V))] * 8
 
 
 def test_adaptive_p_favours_what_is_near_its_target():
     weights = rows(60, 5)
     for target, mean in ((0.3, -1.0), (0.1, 0.25), (0.6, 0.2), (1.0, 0.0)):
-        got = draftproof.process_rows(np.log(weights).astype(np.float32), adaptive_target=target, adaptive_mean=mean, top_k=8).probabilities
+        got = draftproof.process_rows(np.log(weights).astype(np.float32), adaptive_target=target, adaptive_mean=mean,
+                                      top_k=8).probabilities
         aim = min(Fraction(1), max(Fraction(0), 2 * Fraction(target) - Fraction(target if mean < 0 else mean)))
         for row, found in zip(weights.tolist(), got):
             kept = ranked(row)[:8]
@@ -212,7 +216,8 @@ def test_no_n_gram_comes_twice_over_prompt_and_output(n):
             if not (grams and grams[-1] in grams[:-1]):
                 due.add(token)
         banned += V - len(due)
-        kept = kept_of(np.ones((1, V), int), no_repeat_ngram_size=n, prompt_tokens=[text[:cut]], output_tokens=[text[cut:]])
+        kept = kept_of(np.ones((1, V), int), no_repeat_ngram_size=n, prompt_tokens=[text[:cut]],
+                       output_tokens=[text[cut:]])
         assert kept == [due], (text, n)
     assert banned > 20
 
@@ -220,7 +225,8 @@ def test_no_n_gram_comes_twice_over_prompt_and_output(n):
 def test_dry_goes_across_no_breaker():
     text = [1, 2, 3, 4, 0, 1, 2, 3]
     logits = np.zeros((2, 6), np.float32)
-    p = draftproof.process_rows(logits, prompt_tokens=[text] * 2, dry_multiplier=0.8, dry_breakers=[[], [2]]).probabilities
+    p = draftproof.process_rows(logits, prompt_tokens=[text] * 2, dry_multiplier=0.8,
+                                dry_breakers=[[], [2]]).probabilities
     lowered = Decimal(float(np.float32(0.8))) * Decimal(float(np.float32(1.75)))
     assert float(p[0, 4] / p[0, 0]) == pytest.approx(float((-lowered).exp()), rel=1e-6)  # "1 2 3" would go on with 4
     assert p[1, 4] == p[1, 0]  # "3" alone is shorter than two tokens
@@ -240,25 +246,30 @@ def test_penalties_look_at_the_last_n_tokens_under_each_reading(window):
         raw = rng.standard_normal(V).astype(np.float32)
         params = {"repetition_penalty": 1.5, "frequency_penalty": 0.7, "presence_penalty": 0.4, "penalty_last_n": n}
         expected = shaped(Row(raw, params, prompt, output), {"penalty window": WINDOWS[window]})
-        got = draftproof.process_rows(raw[None], params, prompt_tokens=[prompt], output_tokens=[output], penalty_window=window)
-        np.testing.assert_allclose(got.probabilities[0], draftproof.process_rows(expected[None]).probabilities[0], rtol=1e-5)
+        got = draftproof.process_rows(raw[None], params, prompt_tokens=[prompt], output_tokens=[output],
+                                      penalty_window=window)
+        np.testing.assert_allclose(got.probabilities[0], draftproof.process_rows(expected[None]).probabilities[0],
+                                   rtol=1e-5)
         others = [shaped(Row(raw, params, prompt, output), {"penalty window": other}) for other in WINDOWS.values()]
         seen |= {i for i, other in enumerate(others) if not np.array_equal(other, expected)}
     assert len(seen) == 3  # each of the other readings was another row
-    off = draftproof.process_rows(raw[None], {**params, "penalty_last_n": 0}, prompt_tokens=[prompt], output_tokens=[output], penalty_window="alike")
+    off = draftproof.process_rows(raw[None], {**params, "penalty_last_n": 0}, prompt_tokens=[prompt],
+                                  output_tokens=[output], penalty_window="alike")
     np.testing.assert_array_equal(off.probabilities, draftproof.process_rows(raw[None]).probabilities)
 
 
 def test_a_window_moves_along_the_drafts():
     """The token before the window's end is free again at the bonus row, two drafts later."""
     target = np.tile(np.array([9.0, 5.0, 4.0, 0.0], np.float32), (3, 1))
-    found = draftproof.verify([1, 2], None, target, [2], temperature=0.0, frequency_penalty=20.0, output_tokens=[[3, 0]], penalty_last_n=2)
+    found = draftproof.verify([1, 2], None, target, [2], temperature=0.0, frequency_penalty=20.0,
+                              output_tokens=[[3, 0]], penalty_last_n=2)
     assert found.tokens.tolist() == [[1, 2, 0]]
 
 
 def test_top_p_is_compared_as_float32_or_as_the_fraction_that_is_given():
     flat = np.zeros((3, 5), np.float32)
-    kept = [int((row > 0).sum()) for row in draftproof.process_rows(flat, top_p=[0.8, Fraction(4, 5), Decimal("0.8")]).probabilities]
+    kept = [int((row > 0).sum()) for row in draftproof.process_rows(flat,
+            top_p=[0.8, Fraction(4, 5), Decimal("0.8")]).probabilities]
     assert kept == [5, 4, 4]  # 0.8 as float32 is above 4/5, so that four tokens of 1/5 are not yet enough
     assert draftproof.sample(flat, top_p=Fraction(1, 5), seeds=[1, 2, 3]).tolist() == [0, 0, 0]
     for wrong in (Fraction(6, 5), Fraction(0), Fraction(1, 1 << 33)):

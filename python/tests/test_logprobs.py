@@ -1,4 +1,5 @@
-"""Log-probabilities beside tokens: those of any one stage of the pipeline pass, in all cases the same, and wrong ones are found."""
+"""Log-probabilities beside tokens: those of any one stage of the pipeline pass, in all cases the same, and wrong ones
+are found."""
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from draftproof.callable.verify_sweep import sweep as steps_case
 
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 EDITS = ("frequency_penalty", "output_tokens", "logit_bias")
-BY_STAGE = {"of the model's row": (), "of the row before its temperature": EDITS, "of the row before its filters": (*EDITS, "temperature"),
-            "of what is drawn from": (*EDITS, *OFF)}
+BY_STAGE = {"of the model's row": (), "of the row before its temperature": EDITS,
+            "of the row before its filters": (*EDITS, "temperature"), "of what is drawn from": (*EDITS, *OFF)}
 
 
 def log_of(logits, params, tokens, names):
@@ -38,7 +39,8 @@ def verifier(row_of=lambda place: place):
         out = draftproof.verify(drafts, probs, target, ends, params, seeds).tokens
         begins = ends - np.diff(ends, prepend=0) + np.arange(len(ends))
         of_request = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0) + 1)
-        p = draftproof.process_rows(target, {name: value[of_request] for name, value in dict(params).items()}).probabilities
+        p = draftproof.process_rows(target,
+                                    {name: value[of_request] for name, value in dict(params).items()}).probabilities
         logprobs = np.zeros(out.shape, np.float32)
         for b, place in zip(*np.nonzero(out >= 0)):
             with np.errstate(divide="ignore"):
@@ -81,14 +83,18 @@ def test_wrong_log_probabilities_are_found(stage, wrong):
 
 def test_log_probabilities_of_one_stage_here_and_another_there_are_found():
     drawn, raw = sampler("of what is drawn from"), sampler("of the model's row")
-    found, _ = judgements(lambda logits, params, seeds: (raw if logits.shape[1] == 48 else drawn)(logits, params, seeds), CASES)
+    found, _ = judgements(lambda logits, params, seeds: (raw if logits.shape[1] == 48 else drawn)(logits, params,
+            seeds), CASES)
     assert not found[0].biased and found[-1].name == "logprobs" and "in other cases not" in found[-1].sentence, found
 
 
-@pytest.mark.parametrize("row_of, is_sound", [(lambda place: place, True), (lambda place: 0, False), (lambda place: max(0, place - 1), False)],
+@pytest.mark.parametrize("row_of, is_sound",
+                         [(lambda place: place, True), (lambda place: 0, False),
+                          (lambda place: max(0, place - 1), False)],
                          ids=["along the drafts", "of the first row", "a row late"])
 def test_log_probabilities_are_checked_along_drafts(row_of, is_sound):
-    cases = [case for case in verify_cases() if case.name in ("3 tokens, 3 drafts", "top_k, drafts from unfiltered rows")]
+    cases = [case for case in verify_cases() if case.name in ("3 tokens, 3 drafts",
+                                                              "top_k, drafts from unfiltered rows")]
     found, _ = judgements(verifier(row_of), [steps_case("rows that differ from place to place"), *cases,
                                              RequestCase("whole", "verify", lens=(2, 0, 3, 1), n_max=96)])
     assert [judgement.biased for judgement in found] == [not is_sound] * 4, found

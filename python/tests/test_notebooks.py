@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from test_program import available
 
 import draftproof
-from test_program import available
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 

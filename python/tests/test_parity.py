@@ -47,7 +47,8 @@ class Model:
 
     def __call__(self, ids, first=0, last=None, **kwargs):
         rows = [[np.random.default_rng([b, first + s]).normal(0, 3, VOCAB)
-                 + self.error * np.random.default_rng([b, first + s, 9]).normal(0, 3, VOCAB) for s in range(len(ids[b]))] for b in range(len(ids))]
+                 + self.error * np.random.default_rng([b, first + s, 9]).normal(0, 3, VOCAB)
+                 for s in range(len(ids[b]))] for b in range(len(ids))]
         logits = np.array(rows, np.float32)[:, -(last or len(ids[0])):]
         if self.hook:
             self.hook(self, (Tensor(ids),), kwargs, SimpleNamespace(logits=Tensor(logits, self.dtype)))
@@ -57,7 +58,8 @@ def tensors_of(path):
     data = path.read_bytes()
     size, = struct.unpack("<Q", data[:8])
     form = {"F32": "<f4", "BF16": "<u2", "F16": "<f2", "I64": "<i8"}
-    return {name: np.frombuffer(data[8 + size:][slice(*entry["data_offsets"])], form[entry["dtype"]]).reshape(entry["shape"])
+    return {name: np.frombuffer(data[8 + size:][slice(*entry["data_offsets"])],
+                                form[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in json.loads(data[8:8 + size]).items()}
 
 

@@ -1,4 +1,5 @@
-"""The program's verbs as functions give back what `draftproof VERB --json` prints, with a class for what is documented."""
+"""The program's verbs as functions give back what `draftproof VERB --json` prints, with a class for what is
+documented."""
 
 import json
 import subprocess
@@ -53,7 +54,8 @@ TIMES = ("generation_ms", "tokens_per_second", "drafter_share", "target_share", 
 
 def without_clocks(value):
     if isinstance(value, dict):
-        return {key: without_clocks(part) for key, part in value.items() if key not in ("wall_s", "command", "ms") and key not in TIMES}
+        return {key: without_clocks(part) for key,
+                part in value.items() if key not in ("wall_s", "command", "ms") and key not in TIMES}
     return [without_clocks(part) for part in value] if isinstance(value, list) else value
 
 
@@ -90,7 +92,7 @@ def test_keys_are_attributes_of_typed_records():
     assert type(best).__name__ == "PredictedBest" and type(best.best_k.verify_pass).__name__ == "Pass"
     assert "speedup" in dir(best) and len(document) == len(list(document))
     with pytest.raises(AttributeError, match="there is no speed; expected one of batch"):
-        best.speed
+        _ = best.speed
 
 
 def test_what_the_program_refuses_is_an_error_with_its_line():
@@ -116,7 +118,8 @@ def test_a_bias_is_a_document_and_no_error():
 
 
 def test_a_shipped_scenario_has_a_name():
-    assert draftproof.sim("chat", replications=1, set={"workload.requests": 150}).scenario.endswith("scenarios/chat.toml")
+    assert draftproof.sim("chat", replications=1,
+                          set={"workload.requests": 150}).scenario.endswith("scenarios/chat.toml")
 
 
 def test_without_a_program_the_error_says_where_one_comes_from(monkeypatch, tmp_path):
@@ -131,9 +134,13 @@ def test_the_self_test_of_the_audit_runs_the_planted_faults_of_this_module(monke
     monkeypatch.setenv("DRAFTPROOF_PYTHON", sys.executable)
     verb = [draftproof.program(), "audit", "--self-test", "--profile", "quick", "--kind", "filter", "--fault"]
     said = subprocess.run([*verb, "top_k is at most 64"], capture_output=True, text=True)
-    assert said.returncode == 0 and said.stdout.startswith("filter, top_k is at most 64: top_k 65 | wrong_set | a row with top_k 65: 65 tokens due, 64 kept")
+    assert said.returncode == 0 and said.stdout.startswith("filter, top_k is at most 64: top_k 65 | wrong_set | a row "
+                                                           "with top_k 65: 65 tokens due, 64 kept")
     assert said.stdout.splitlines()[-1].startswith("quick finds 1 of 1 planted faults")
-    document = json.loads(subprocess.run([*verb, "top_k is at most 64", "--json"], capture_output=True, text=True).stdout)
-    assert document["version"] == draftproof.__version__ and document["faults"][0]["profiles"] == ["quick", "full", "soak"]
+    document = json.loads(subprocess.run([*verb, "top_k is at most 64", "--json"], capture_output=True,
+                                         text=True).stdout)
+    assert document["version"] == draftproof.__version__ and document["faults"][0]["profiles"] == ["quick", "full",
+            "soak"]
     refused = subprocess.run([*verb, "nothing"], capture_output=True, text=True)
-    assert refused.returncode == 2 and refused.stdout == "" and refused.stderr.count("\n") == 1 and "'nothing'" in refused.stderr
+    assert refused.returncode == 2 and refused.stdout == "" and refused.stderr.count(
+            "\n") == 1 and "'nothing'" in refused.stderr

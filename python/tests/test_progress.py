@@ -66,7 +66,9 @@ def test_an_interrupt_ends_an_audit_with_what_was_found(monkeypatch, temperature
     ordinary = drive.Driver.__call__
     monkeypatch.setattr(drive.Driver, "__call__", interrupted)
     audit = draftproof.audit_callable(
-        lambda logits, params, seeds: draftproof.sample(logits, {**params, "temperature": params["temperature"] * temperature}, seeds),
+        lambda logits, params, seeds: draftproof.sample(logits,
+                                                        {**params, "temperature": params["temperature"] * temperature},
+                                                        seeds),
         failures_max=1000)
     assert audit.verdict == verdict and audit.n > 0
     assert audit.sentence.endswith(" s, with what was found so far") and audit.sentence.count("interrupted after ") == 1
@@ -92,4 +94,5 @@ def test_next():
 """)
     result = pytester.runpytest_subprocess("-q")
     assert result.ret == 2
-    result.stdout.fnmatch_lines(["*test_long: inconclusive*interrupted after * s, with what was found so far", "*KeyboardInterrupt*"])
+    result.stdout.fnmatch_lines(["*test_long: inconclusive*interrupted after * s, with what was found so far",
+                                 "*KeyboardInterrupt*"])

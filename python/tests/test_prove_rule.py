@@ -1,4 +1,5 @@
-"""draftproof.prove of a rule in Python: what the prover in C++ says of the same rules, on the same models, and what it refuses."""
+"""draftproof.prove of a rule in Python: what the prover in C++ says of the same rules, on the same models, and what it
+refuses."""
 
 import random
 import re
@@ -99,7 +100,8 @@ def traversal(draft, p, q, chance):
             parent, weight, target, proposal = stack.pop()
             residual = minus(target, proposal, weight)
             x, s = untried[parent].pop(0), sum(residual)
-            stack.append((parent, s / (s + 1 - weight) if s + 1 > weight else Fraction(1), normed(residual) if s else target,
+            stack.append((parent, s / (s + 1 - weight) if s + 1 > weight else Fraction(1),
+                          normed(residual) if s else target,
                           normed([0 if y == x else mass for y, mass in enumerate(proposal)])))
 
 
@@ -118,7 +120,8 @@ def top_1_resample(draft, p, q, chance):
 
 
 RULES = {"chain": (example(), "chain"), "block": (block, "chain"), "sampler_match": (sampler_match, "chain"),
-         "tree_rrs": (rejection(True), "iid"), "tree_rrsw": (rejection(False), "distinct"), "rrsw_merged": (rejection(False), "paths"),
+         "tree_rrs": (rejection(True), "iid"), "tree_rrsw": (rejection(False), "distinct"),
+         "rrsw_merged": (rejection(False), "paths"),
          "tree_target_only": (target_only, "distinct"), "traversal_merged": (traversal, "paths"),
          "typical_acceptance": (typical, "chain"), "top_k_resample": (top_1_resample, "chain")}
 
@@ -142,7 +145,8 @@ def test_a_rule_in_python_is_what_the_prover_says_of_the_same_rule(name):
         assert here[key] == there[key], key
     assert here.exact == there.lossless and (here.counterexample is None) == here.exact
     if not here.exact:
-        smallest = {"vocab": len(here.counterexample.p), "num_speculative_tokens": here.counterexample.num_speculative_tokens}
+        smallest = {"vocab": len(here.counterexample.p),
+                    "num_speculative_tokens": here.counterexample.num_speculative_tokens}
         same = draftproof.prove(case, **{**options, **smallest}).proofs[0].counterexample
         assert {key: here.counterexample[key] for key in same} == dict(same)
 
@@ -150,11 +154,15 @@ def test_a_rule_in_python_is_what_the_prover_says_of_the_same_rule(name):
 def test_the_student_draws_the_recovered_token_from_p_and_sees_the_smallest_counterexample():
     found = draftproof.prove(student, instances=7, steps=1)
     one = found.counterexample
-    assert (found.verdict, found.as_claimed, len(one.p), one.num_speculative_tokens, one.prefix) == ("refuted", False, 2, 1, [])
+    assert (found.verdict, found.as_claimed, len(one.p), one.num_speculative_tokens, one.prefix) == ("refuted", False,
+            2, 1, [])
     p, q = (list(map(Fraction, masses)) for masses in (one.p, one.q))
     x = one.token
-    assert Fraction(one.probability_emitted) == min(p[x], q[x]) + sum(minus(q, p)) * p[x] != p[x] == Fraction(one.probability_expected)
-    assert f"string [{x}] comes out with probability {one.probability_emitted}, the target has {one.probability_expected}" in found.sentence
+    assert Fraction(one.probability_emitted) == min(p[x],
+                                                    q[x]) + sum(minus(q,
+                                                            p)) * p[x] != p[x] == Fraction(one.probability_expected)
+    assert (f"string [{x}] comes out with probability {one.probability_emitted}, the target has "
+            f"{one.probability_expected}" in found.sentence)
 
 
 @pytest.mark.parametrize("rule, draft, said", [
@@ -164,7 +172,8 @@ def test_the_student_draws_the_recovered_token_from_p_and_sees_the_smallest_coun
 def test_a_certificate_is_checked_without_this_project(tmp_path, rule, draft, said):
     file = tmp_path / "certificate.json"
     draftproof.prove(rule, draft=draft, num_speculative_tokens=2, steps=1, instances=3, certificate=file)
-    checked = subprocess.run([sys.executable, "-B", ROOT / "exactness/proof/check_certificate.py", file], capture_output=True, text=True)
+    checked = subprocess.run([sys.executable, "-B", ROOT / "exactness/proof/check_certificate.py", file],
+                             capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "") and checked.stdout.startswith(said)
 
 
@@ -196,7 +205,8 @@ def test_a_rule_that_raises_is_refuted_by_its_draft():
 
     found = draftproof.prove(forgets_zeros, instances=7)
     assert not found.exact and found.counterexample.failure == "ValueError: a draw from masses that are all zero"
-    assert len(found.counterexample.draft) == 1 and found.counterexample.draft_parents == [-1] and "it throws 'ValueError" in found.sentence
+    assert len(found.counterexample.draft) == 1 and found.counterexample.draft_parents == [
+            -1] and "it throws 'ValueError" in found.sentence
     divides = draftproof.prove(lambda draft, p, q, chance: [draft.children(())[9]], draft="iid", instances=1)
     assert divides.counterexample.failure.startswith("IndexError") and divides.counterexample.draft_parents == [-1, -1]
     silent = draftproof.prove(lambda draft, p, q, chance: [], instances=1)
@@ -207,14 +217,20 @@ def test_a_rule_that_raises_is_refuted_by_its_draft():
     (lambda draft, p, q, chance: [chance.accept(0.5)], {}, "chance.accept got 0.5; expected a Fraction"),
     (lambda draft, p, q, chance: [chance.draw([0.5, 0.5])], {}, "chance.draw got 0.5; expected a Fraction"),
     (lambda draft, p, q, chance: [chance.accept(Fraction(1, next(counted))) + 0], {}, "after the same decisions"),
-    (lambda draft, p, q, chance: [0 for _ in iter(lambda: chance.accept(1), False)], {}, "more than 400 decisions in a step"),
-    (lambda draft, p, q, chance: [*draft, chance.draw(p[len(draft)])] if random.random() < 0.5 else [chance.draw(p[0])], {},
+    (lambda draft, p, q, chance: [0 for _ in iter(lambda: chance.accept(1), False)], {},
+     "more than 400 decisions in a step"),
+    (lambda draft, p, q, chance: [*draft, chance.draw(p[len(draft)])] if random.random() < 0.5 else [chance.draw(p[0])],
+     {},
      "after the same decisions"),
-    (lambda draft, p, q, chance: [random.randrange(3)], {}, r"emits \(\d\), and the first time it emits \(\d\), after the same decisions"),
-    (lambda draft, p, q, chance: [chance.draw(p[0])] if random.random() < 0.9 else [1 / 0], {}, "after the same decisions"),
-    (lambda draft, p, q: [0], {}, r"rule: <lambda>\(draft, p, q\) cannot be called with \(draft, p, q, chance\): too many"),
+    (lambda draft, p, q, chance: [random.randrange(3)], {},
+     r"emits \(\d\), and the first time it emits \(\d\), after the same decisions"),
+    (lambda draft, p, q, chance: [chance.draw(p[0])] if random.random() < 0.9 else [1 / 0], {},
+     "after the same decisions"),
+    (lambda draft, p, q: [0], {},
+     r"rule: <lambda>\(draft, p, q\) cannot be called with \(draft, p, q, chance\): too many"),
     (lambda draft, p, q, chance, u: [0], {}, "missing a required argument: 'u'"),
-    (student, {"draft": lambda q: []}, r"draft: <lambda>\(q\) cannot be called with \(q, num_speculative_tokens, chance\)"),
+    (student, {"draft": lambda q: []},
+     r"draft: <lambda>\(q\) cannot be called with \(q, num_speculative_tokens, chance\)"),
     (student, {"vocab": 1}, r"vocab: is 1; expected a whole number in \[2, 6\]"),
     (student, {"draft": "tree"}, "draft: is 'tree'; expected 'chain'"),
     (student, {"draft": "iid", "branches": 0}, "branches: is 0")])

@@ -11,8 +11,9 @@ V = 6
 
 
 def vllm_step(seed, size=200, placeholders=0.0):
-    """vLLM's rejection sampler over fractions: p / q >= u, argmax(max(p - q, 0) / noise), a row of noise a request. placeholders: the
-    share of drafts of id -1, whose rows q are zeros, which it rejects since its pull request 46533."""
+    """vLLM's rejection sampler over fractions: p / q >= u, argmax(max(p - q, 0) / noise), a row of noise a request.
+    placeholders: the share of drafts of id -1, whose rows q are zeros, which it rejects since its pull request
+    46533."""
     random = np.random.default_rng(seed)
     counts = random.integers(0, 4, size)
     drafts = int(counts.sum())
@@ -36,7 +37,8 @@ def vllm_step(seed, size=200, placeholders=0.0):
             recovered[at + i] = scores.index(max(scores))
             if rejected:
                 continue
-            rejected = is_placeholder or Fraction(float(p[token])) / Fraction(float(q[token])) < Fraction(float(uniforms[at + i]))
+            rejected = is_placeholder or Fraction(float(p[token])) / Fraction(float(q[token])) < Fraction(
+                    float(uniforms[at + i]))
             emitted.append(recovered[at + i] if rejected else token)
         if not rejected:
             emitted.append(bonus[b])
@@ -65,14 +67,17 @@ def test_placeholders_within_drafts_are_rejected_and_a_token_is_drawn_as_vllm_do
     found = draftproof.verify(**given, **recorded, convention="vllm_v1")
     np.testing.assert_array_equal(found.tokens, output)
     by_noise = {name: recorded[name] for name in ("uniforms", "bonus_tokens")}
-    np.testing.assert_array_equal(draftproof.verify(**given, **by_noise, exponential_noise=noise, convention="vllm_v1").tokens, output)
+    np.testing.assert_array_equal(draftproof.verify(**given, **by_noise, exponential_noise=noise,
+                                                    convention="vllm_v1").tokens, output)
     # Drawn from the target: at a placeholder, every token as often as its probability says.
     row = np.array([[0.5, 0.3, 0.2]], np.float32)
-    drawn = draftproof.verify(np.full(6000, -1), None, None, np.arange(1, 6001), seeds=np.arange(6000), target_probs=np.repeat(row, 12000, axis=0))
+    drawn = draftproof.verify(np.full(6000, -1), None, None, np.arange(1, 6001), seeds=np.arange(6000),
+                              target_probs=np.repeat(row, 12000, axis=0))
     assert (drawn.tokens[:, 1] == -1).all() and (drawn.num_accepted == 0).all()
     np.testing.assert_allclose(np.bincount(drawn.tokens[:, 0]) / 6000, row[0], atol=0.03)
     with pytest.raises(draftproof.Error, match="-1"):
-        draftproof.verify([-1, 1], None, None, [2], target_probs=np.repeat(row, 3, axis=0), draft_parents=[-1, -1], verifier="rrs")
+        draftproof.verify([-1, 1], None, None, [2], target_probs=np.repeat(row, 3, axis=0), draft_parents=[-1, -1],
+                          verifier="rrs")
 
 
 def test_words_stand_for_fractions_of_2_to_the_32():
@@ -87,7 +92,8 @@ def test_words_stand_for_fractions_of_2_to_the_32():
     ({"uniforms": None}, "has no uniforms; expected them, since verifier chain throws coins"),
     ({"bonus_tokens": None}, "has no recorded numbers for the last token of a step"),
     ({"uniforms": np.zeros(3)}, r"uniforms: has shape \[3\]; expected \["),
-    ({"uniforms": lambda u: np.where(np.arange(u.size) == 0, np.nan, u)}, r"uniforms\[0\] is nan; expected a number in"),
+    ({"uniforms": lambda u: np.where(np.arange(u.size) == 0, np.nan, u)},
+     r"uniforms\[0\] is nan; expected a number in"),
     ({"uniforms": lambda u: u + 1}, r"uniforms\[0\] is 1\.\d+; expected a number in \[0, 1\]"),
     ({"uniforms": lambda u: u.astype(np.float16)}, "uniforms: has dtype float16; expected float32, float64 or uint32"),
     ({"verifier": "rrs"}, "has recovered_tokens or bonus_tokens, and verifier rrs does not take them"),
@@ -132,7 +138,8 @@ def test_further_samplers_keep_what_their_definitions_keep():
 def test_samplers_with_a_state_are_refused_where_there_are_drafts():
     given, recorded, _, _ = vllm_step(5, size=20)
     given["target_logits"], given["target_probs"] = np.log(given["target_probs"] + 1e-9).astype(np.float32), None
-    for params in ({"mirostat": 2, "mirostat_mu": 5.0}, {"adaptive_target": 0.5}, {"xtc_probability": 0.5, "xtc_uniform": 0.2}):
+    for params in ({"mirostat": 2, "mirostat_mu": 5.0}, {"adaptive_target": 0.5},
+                   {"xtc_probability": 0.5, "xtc_uniform": 0.2}):
         with pytest.raises(draftproof.Error, match="has drafts, and XTC by chance, Mirostat or adaptive-p"):
             draftproof.verify(**given, **recorded, params=params)
     with pytest.raises(draftproof.Error, match="typical_p is 1.5"):

@@ -36,13 +36,15 @@ def of_low_bits(logits, params, seeds):
 
 @pytest.mark.parametrize("sampler, kind", [(draftproof.sample, "sample"), (draftproof.verify, "verify")])
 def test_what_is_reproducible_passes(sampler, kind):
-    more = FEW if kind == "sample" else {"cases": [case for case in [audit_callable.verify_sweep(False)[0].make()]], "n_max": 256}
+    more = FEW if kind == "sample" else {"cases": [case for case in [audit_callable.verify_sweep(False)[0].make()]],
+                                         "n_max": 256}
     found = draftproof.audit_callable(sampler, kind=kind, reproducible=True, **more)
     assert not found.failures and not any("another process" in note for note in found.notes), found
 
 
 @pytest.mark.parametrize("sampler, words", [
-    (by_call, "in an equal call"), (by_place, "in a batch of another order"), (by_batch, "alone"), (by_process, "in another process"),
+    (by_call, "in an equal call"), (by_place, "in a batch of another order"), (by_batch, "alone"),
+    (by_process, "in another process"),
     (of_low_bits, "seeds that differ in bit 32 alone draw the same tokens, and in 31 other bits")])
 def test_what_is_not_reproducible_is_an_error_that_says_where(sampler, words):
     found = draftproof.audit_callable(sampler, reproducible=True, **FEW)

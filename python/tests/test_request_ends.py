@@ -1,4 +1,5 @@
-"""Ends of requests: callables that say where a request ends pass, those that go on behind an end, or say something else, are found."""
+"""Ends of requests: callables that say where a request ends pass, those that go on behind an end, or say something
+else, are found."""
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from draftproof.callable.request_run import RequestRun
 ENDS = ("stop_ids", "stop_words", "max_tokens")
 
 
-def verifier(cuts=True, words=True, late=0, most=0, whole=True, reason=lambda reason: reason, count_of_request=False, miscounts=0):
+def verifier(cuts=True, words=True, late=0, most=0, whole=True, reason=lambda reason: reason, count_of_request=False,
+             miscounts=0):
     """draftproof.verify, whose requests end as an engine's do; with places for faults."""
     def verify(drafts, probs, target, ends, params, seeds, steps):
         params = dict(params)
@@ -24,7 +26,8 @@ def verifier(cuts=True, words=True, late=0, most=0, whole=True, reason=lambda re
             first = len(output)
             for place in range(end):
                 output.append(int(row[place]))
-                is_word = words and any((whole or place + 1 == end) and output[-len(word):] == list(word) for word in stop_words[b])
+                is_word = words and any((whole or place + 1 == end) and output[-len(word):] == list(word)
+                                        for word in stop_words[b])
                 if output[-1] in stop_ids[b] or is_word:
                     said = "stop"
                 elif len(output) >= max_tokens[b] + most:
@@ -41,7 +44,8 @@ def verifier(cuts=True, words=True, late=0, most=0, whole=True, reason=lambda re
 
 
 def judged(callable_, *factors, seed=3):
-    run = RequestRun(Driver(callable_, 60.0), RequestCase("ends", "verify", factors, lens=(2, 0, 3, 1), is_one_seed=True, n_max=240), seed)
+    run = RequestRun(Driver(callable_, 60.0),
+                     RequestCase("ends", "verify", factors, lens=(2, 0, 3, 1), is_one_seed=True, n_max=240), seed)
     run.draw(240)
     return run.judge(1e-7), run
 
@@ -60,9 +64,11 @@ FAULTS = {
     "stop words are not looked at": ("stop_words", {"words": False}, "behind the end"),
     "stop words at the step's last token alone": ("stop_words", {"whole": False}, "behind the end"),
     "a token more than max_tokens": ("max_tokens", {"most": 1}, "finish reason None where 'length' is due"),
-    "length for a stop": ("stop_ids", {"reason": lambda one: one and "length"}, "finish reason 'length' where 'stop' is due"),
+    "length for a stop": ("stop_ids", {"reason": lambda one: one and "length"},
+                          "finish reason 'length' where 'stop' is due"),
     "no reason for a stop": ("stop_ids", {"reason": lambda one: None}, "finish reason None where 'stop' is due"),
-    "a reason where the request goes on": ("stop_words", {"reason": lambda one: one or "stop"}, "finish reason 'stop' where None is due"),
+    "a reason where the request goes on": ("stop_words", {"reason": lambda one: one or "stop"},
+                                           "finish reason 'stop' where None is due"),
     "counts of a token too many at an end": ("stop_ids", {"miscounts": 1}, "num_tokens"),
 }
 
@@ -88,7 +94,8 @@ def test_ends_are_asked_for_where_the_callable_says_them():
     RequestRun(driver, RequestCase("probe", batch=4), 1).call()
     factors, notes = heeded(driver, "sample", 0, lambda: 2.0, 1.0)
     assert "stop_ids" not in factors
-    assert any("reads stop_ids, and it was left off" in note and "finish_reasons beside the tokens" in note for note in notes), notes
+    assert any("reads stop_ids, and it was left off" in note and "finish_reasons beside the tokens" in note
+               for note in notes), notes
 
 
 @pytest.mark.parametrize("value, text", [

@@ -1,5 +1,5 @@
-"""Whole requests: what they ask for is made as process_rows makes it, sound callables pass under every reading, and faults that begin
-with a request's second token, with a mate's history or along drafts are found."""
+"""Whole requests: what they ask for is made as process_rows makes it, sound callables pass under every reading, and
+faults that begin with a request's second token, with a mate's history or along drafts are found."""
 
 import dataclasses
 import itertools
@@ -45,7 +45,8 @@ def sampler(change=lambda params, steps: params, **window):
 
 def changed(**changes):
     """Parameters of which each name given is what its function makes of it."""
-    return lambda params, steps: {**params, **{name: change(params[name]) for name, change in changes.items() if name in params}}
+    return lambda params, steps: {**params,
+                                  **{name: change(params[name]) for name, change in changes.items() if name in params}}
 
 
 def of_mate(values):
@@ -53,15 +54,18 @@ def of_mate(values):
 
 
 def filters_of_first_token(params, steps):
-    return {**params, "top_k": np.where(steps > 0, 0, params["top_k"]), "top_p": np.where(steps > 0, 1.0, params["top_p"]).astype(np.float32)}
+    return {**params, "top_k": np.where(steps > 0, 0, params["top_k"]),
+            "top_p": np.where(steps > 0, 1.0, params["top_p"]).astype(np.float32)}
 
 
 def penalties_of_first_token(params, steps):
-    return {**params, "output_tokens": [tokens[:0] if step > 1 else tokens for tokens, step in zip(params["output_tokens"], steps)]}
+    return {**params, "output_tokens": [tokens[:0] if step > 1 else tokens for tokens,
+                                        step in zip(params["output_tokens"], steps)]}
 
 
 def case_of(*factors, kind="sample", **more):
-    return RequestCase("under test", kind, factors, is_one_seed=True, **{**({"lens": (2, 0, 3, 1)} if kind == "verify" else {}), **more})
+    return RequestCase("under test", kind, factors, is_one_seed=True,
+                       **{**({"lens": (2, 0, 3, 1)} if kind == "verify" else {}), **more})
 
 
 def judged(callable_, case, seed=3):
@@ -93,13 +97,15 @@ def test_rows_of_requests_are_what_process_rows_makes_of_them():
 def test_sound_callables_are_not_accused_of_what_requests_ask(kind):
     for case in request_cases(kind, EVERY, True, True):
         if case.batch <= 24 and case.vocab_size < 100:
-            found, _ = judged(draftproof.sample if kind == "sample" else draftproof.verify, dataclasses.replace(case, n_max=min(case.n_max, 192)))
+            found, _ = judged(draftproof.sample if kind == "sample" else draftproof.verify,
+                              dataclasses.replace(case, n_max=min(case.n_max, 192)))
             assert not found.biased, (case.name, found.sentence)
 
 
 @pytest.mark.parametrize("over_prompt", [False, True])
 def test_each_reading_of_a_window_is_sound_and_is_told(over_prompt):
-    found, run = judged(sampler(over_prompt=over_prompt), case_of("frequency_penalty", "repetition_penalty", "prompt_tokens", "penalty_last_n"))
+    found, run = judged(sampler(over_prompt=over_prompt),
+                        case_of("frequency_penalty", "repetition_penalty", "prompt_tokens", "penalty_last_n"))
     assert not found.biased, found.sentence
     assert run.driver.reading == {"penalty window": READINGS["penalty window"][over_prompt]}
 
@@ -112,7 +118,8 @@ def test_every_two_parameters_that_a_callable_reads_vary_together():
         if {a, b} == EXCLUSIVE or {a, b} <= {*OFF}:
             continue
         factors = tuple(name for name in FACTORS if name in (a, b))
-        needed = [FACTORS[name].beside[0] for name in factors if FACTORS[name].beside and not FACTORS[name].partners(factors)]
+        needed = [FACTORS[name].beside[0] for name in factors if FACTORS[name].beside
+                  and not FACTORS[name].partners(factors)]
         factors = tuple(name for name in FACTORS if name in (*factors, *needed[:1]))
         requests = [request for case in request_cases("sample", factors, True, True)
                     for request in RequestRun(Driver(sampler(), 60.0), case, 5)._requests]
@@ -121,21 +128,25 @@ def test_every_two_parameters_that_a_callable_reads_vary_together():
 
 def test_what_is_read_and_cannot_vary_is_said():
     def reads(logits, params, seeds):
-        return draftproof.sample(logits, {name: params[name] for name in ("temperature", "frequency_penalty", "prompt_tokens")}, seeds)
+        return draftproof.sample(logits,
+                                 {name: params[name] for name in ("temperature", "frequency_penalty", "prompt_tokens")},
+                                 seeds)
 
     driver = Driver(reads, 60.0)
     RequestRun(driver, case_of(), 3).call()
     factors, notes = heeded(driver, "sample", 0, lambda: 2.0, 1.0)
     assert factors == ()
     assert "the callable reads frequency_penalty, and it was left off: that needs output_tokens as well" in notes
-    assert any(note.startswith("the callable reads prompt_tokens, and it was left off: that needs repetition_penalty or") for note in notes)
+    assert any(note.startswith("the callable reads prompt_tokens, and it was left off: that needs repetition_penalty "
+                               "or") for note in notes)
 
 
 def over_log_probabilities(logits, params, seeds, steps):
     """Guidance over log-probabilities, as transformers has it, before the rest."""
     params = dict(params)
     scale, uncond = params.pop("guidance_scale")[:, None], params.pop("uncond_logits")
-    a, b = (x - np.logaddexp.reduce(x.astype(np.float64), axis=1, keepdims=True).astype(np.float32) for x in (logits, uncond))
+    a, b = (x - np.logaddexp.reduce(x.astype(np.float64), axis=1, keepdims=True).astype(np.float32)
+            for x in (logits, uncond))
     return draftproof.sample(np.where(scale == 1.0, logits, b + scale * (a - b)), params, seeds, steps=steps)
 
 
@@ -148,31 +159,46 @@ def over_prompts(name):
     """A penalty of that name counts the prompt's tokens as those of the output."""
     def count(params, steps):
         wanted = np.array(params[name])
-        both = [np.concatenate([prompt, tokens]).astype(np.int32) for prompt, tokens in zip(params["prompt_tokens"], params["output_tokens"])]
-        return {**params, "output_tokens": [of if on else tokens for of, on, tokens in zip(both, wanted != 0.0, params["output_tokens"])]}
+        both = [np.concatenate([prompt, tokens]).astype(np.int32) for prompt,
+                tokens in zip(params["prompt_tokens"], params["output_tokens"])]
+        return {**params, "output_tokens": [of if on else tokens for of, on,
+                                            tokens in zip(both, wanted != 0.0, params["output_tokens"])]}
     return count
 
 
 FAULTS = {
-    "frequency counts the prompt's tokens": (("frequency_penalty", "prompt_tokens"), sampler(over_prompts("frequency_penalty"))),
-    "presence counts the prompt's tokens": (("presence_penalty", "prompt_tokens"), sampler(over_prompts("presence_penalty"))),
-    "bad words begin in the prompt of a batch mate": (("bad_words", "prompt_tokens"), sampler(changed(prompt_tokens=of_mate))),
+    "frequency counts the prompt's tokens": (("frequency_penalty", "prompt_tokens"),
+                                             sampler(over_prompts("frequency_penalty"))),
+    "presence counts the prompt's tokens": (("presence_penalty", "prompt_tokens"),
+                                            sampler(over_prompts("presence_penalty"))),
+    "bad words begin in the prompt of a batch mate": (("bad_words", "prompt_tokens"),
+                                                      sampler(changed(prompt_tokens=of_mate))),
     "filters are lost from the second token on": ((), sampler(filters_of_first_token)),
     "penalties are lost from the third token on": (("frequency_penalty",), sampler(penalties_of_first_token)),
-    "frequency counts a token once": (("frequency_penalty",), sampler(changed(output_tokens=lambda of: [np.unique(tokens) for tokens in of]))),
+    "frequency counts a token once": (("frequency_penalty",),
+                                      sampler(changed(output_tokens=lambda of: [np.unique(tokens) for tokens in of]))),
     "the history of a batch mate": (("presence_penalty",), sampler(changed(output_tokens=of_mate))),
-    "the last token is not in the history": (("presence_penalty",), sampler(changed(output_tokens=lambda of: [tokens[:-1] for tokens in of]))),
+    "the last token is not in the history": (("presence_penalty",),
+                                             sampler(changed(output_tokens=lambda of: [tokens[:-1] for tokens in of]))),
     "the repetition penalty is squared": (("repetition_penalty",), sampler(changed(repetition_penalty=np.square))),
-    "a frequency penalty of 1.1 times what is asked": (("frequency_penalty",), sampler(changed(frequency_penalty=lambda of: of * np.float32(1.1)))),
-    "the prompt is not penalised": (("repetition_penalty", "prompt_tokens"), sampler(changed(prompt_tokens=lambda of: [[] for _ in of]))),
+    "a frequency penalty of 1.1 times what is asked": (("frequency_penalty",),
+                                                       sampler(changed(frequency_penalty=lambda of: of *
+                                                               np.float32(1.1)))),
+    "the prompt is not penalised": (("repetition_penalty", "prompt_tokens"),
+                                    sampler(changed(prompt_tokens=lambda of: [[] for _ in of]))),
     "a window too wide by one": (("presence_penalty", "penalty_last_n"), sampler(beyond=1)),
     "a window too narrow by one": (("presence_penalty", "penalty_last_n"), sampler(beyond=-1)),
     "the bias of a batch mate": (("logit_bias",), sampler(changed(logit_bias=of_mate))),
-    "bad words of one token alone": (("bad_words",), sampler(changed(bad_words=lambda of: [[word for word in words if len(word) == 1] for words in of]))),
+    "bad words of one token alone": (("bad_words",),
+                                     sampler(changed(bad_words=lambda of:
+                                                     [[word for word in words if len(word) == 1] for words in of]))),
     "stop ids one token too early": (("min_tokens",), sampler(changed(min_tokens=lambda of: np.maximum(of - 1, 0)))),
-    "stop ids one token too late": (("min_tokens",), sampler(changed(min_tokens=lambda of: np.where(of > 0, of + 1, 0)))),
+    "stop ids one token too late": (("min_tokens",),
+                                    sampler(changed(min_tokens=lambda of: np.where(of > 0, of + 1, 0)))),
     "the mask of a batch mate": (("allowed",), sampler(changed(allowed=of_mate))),
-    "guidance of another scale": (("guidance_scale",), sampler(changed(guidance_scale=lambda of: np.where(of != 1.0, of + 0.5, 1.0).astype(np.float32)))),
+    "guidance of another scale": (("guidance_scale",),
+                                  sampler(changed(guidance_scale=lambda of: np.where(of != 1.0, of + 0.5,
+                                          1.0).astype(np.float32)))),
 }
 
 
@@ -189,9 +215,11 @@ def along(change):
     """A verifier that processes each row by itself: with what `change` makes of the histories along its drafts."""
     def verify(drafts, probs, target, ends, params, seeds, steps):
         of_request = np.repeat(np.arange(len(seeds)), np.diff(ends, prepend=0) + 1)
-        rows = {name: [value[b] for b in of_request] if isinstance(value, list) else value[of_request] for name, value in params.items()}
+        rows = {name: [value[b] for b in of_request] if isinstance(value, list) else value[of_request] for name,
+                value in params.items()}
         begins = ends - np.diff(ends, prepend=0)
-        before = np.arange(len(target)) - (begins + np.arange(len(ends)))[of_request]  # drafts of its request before a row
+        # drafts of its request before a row
+        before = np.arange(len(target)) - (begins + np.arange(len(ends)))[of_request]
         rows["output_tokens"] = [np.concatenate([tokens, change(drafts[begins[b]:begins[b] + count])]).astype(np.int32)
                                  for b, count, tokens in zip(of_request, before, rows["output_tokens"])]
         p = draftproof.process_rows(target, rows).probabilities
@@ -199,7 +227,9 @@ def along(change):
     return verify
 
 
-@pytest.mark.parametrize("change, is_sound", [(lambda before: before, True), (lambda before: before[:0], False), (lambda before: before[:-1], False),
+@pytest.mark.parametrize("change, is_sound",
+                         [(lambda before: before, True), (lambda before: before[:0], False),
+                          (lambda before: before[:-1], False),
                                               (lambda before: before[:1], False)],
                          ids=["along the drafts", "not along the drafts", "a draft late", "by the first draft alone"])
 def test_histories_move_along_the_drafts(change, is_sound):
@@ -209,7 +239,9 @@ def test_histories_move_along_the_drafts(change, is_sound):
 
 def test_what_a_callable_reads_is_found_by_name_and_by_what_it_does():
     def by_name(logits, params, seeds):
-        return draftproof.sample(logits, {name: params[name] for name in ("temperature", "top_k", "top_p", "frequency_penalty", "output_tokens")}, seeds)
+        return draftproof.sample(logits,
+                                 {name: params[name] for name in ("temperature", "top_k", "top_p", "frequency_penalty",
+                                         "output_tokens")}, seeds)
 
     def ignores(logits, params, seeds):
         return draftproof.sample(logits, {name: params[name] for name in ("temperature", "top_k", "top_p")}, seeds)
@@ -232,5 +264,6 @@ def test_an_audit_finds_filters_that_are_lost_from_the_second_token_on_and_its_s
     assert found.verdict == "biased" and found.failures[0].name == "support", found
     assert len(found.failures[0].case.filters) == 1 and found.failures[0].case.filters[0] in FILTERS
     printed = []
-    exec(found.failures[0].snippet.replace("print(", "show(").replace("# sampler:", "pass  #"), {"show": printed.append, "sampler": lost})
+    exec(found.failures[0].snippet.replace("print(", "show(").replace("# sampler:", "pass  #"),
+         {"show": printed.append, "sampler": lost})
     assert printed[0].startswith("refuted"), printed

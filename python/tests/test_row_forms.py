@@ -34,7 +34,8 @@ def token_0(logits, params, seeds):
 def spreads(logits, params, seeds):
     """A NaN anywhere makes the whole batch greedy."""
     bad = np.isnan(logits.astype(np.float32)).any()
-    return masked(logits, {**params, "temperature": np.where(bad, 0.0, params["temperature"]).astype(np.float32)}, seeds)
+    return masked(logits, {**params, "temperature": np.where(bad, 0.0, params["temperature"]).astype(np.float32)},
+                  seeds)
 
 
 def beyond(logits, params, seeds):
@@ -50,7 +51,8 @@ def test_rows_of_16_bits_are_drawn_as_what_they_hold():
     assert half_rows(lambda *given: None, LEVEL).reading == "rows of 16 bits are not taken"
 
 
-@pytest.mark.parametrize("sampler, reading", [(masked, "it counts as masked"), (token_0, "the row draws something else"),
+@pytest.mark.parametrize("sampler, reading",
+                         [(masked, "it counts as masked"), (token_0, "the row draws something else"),
                                               (lambda *given: None, "the call raises")])
 def test_each_answer_to_a_nan_is_a_reading(sampler, reading):
     form = nan_rows(sampler, LEVEL)

@@ -4,12 +4,12 @@ import dataclasses
 import pathlib
 import re
 
+import hostile_calls
 import numpy as np
 import pytest
+import reference_numpy
 
 import draftproof
-import hostile_calls
-import reference_numpy
 
 
 def rows(count=40, vocab_size=50, seed=1):
@@ -40,7 +40,8 @@ def test_layouts_and_dtypes_give_the_same_tokens():
     assert np.array_equal(draftproof.sample(half, None, seeds), draftproof.sample(half.astype(np.float32), None, seeds))
     unaligned = lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, offset=1).reshape(x.shape)  # noqa: E731
     hot = np.full(16, 0.8, np.float32)
-    assert np.array_equal(draftproof.sample(unaligned(logits), {"temperature": unaligned(hot)}, unaligned(seeds)), tokens)
+    assert np.array_equal(draftproof.sample(unaligned(logits), {"temperature": unaligned(hot)}, unaligned(seeds)),
+                          tokens)
     frozen = logits.copy()
     frozen.flags.writeable = False
     assert np.array_equal(draftproof.sample(frozen, {"temperature": 0.8}, seeds), tokens)
@@ -65,7 +66,8 @@ def test_arrays_of_another_library_are_taken_by_dlpack():
             return self.array.__dlpack_device__()
 
     logits = rows(4, 9)
-    assert np.array_equal(draftproof.sample(Foreign(logits), None, [1, 2, 3, 4]), draftproof.sample(logits, None, [1, 2, 3, 4]))
+    assert np.array_equal(draftproof.sample(Foreign(logits), None, [1, 2, 3, 4]),
+                          draftproof.sample(logits, None, [1, 2, 3, 4]))
 
 
 @pytest.mark.parametrize("verifier", [v.name for v in draftproof.verifiers() if v.draft == "chain"])
@@ -98,7 +100,8 @@ def test_verifiers_have_every_trait_of_the_registry():
     for row, found in zip(rows_of_table, draftproof.verifiers()):
         said = {name: {"true": True, "false": False}.get(value, value)
                 for name, value in re.findall(r"\.(\w+) = (?:\w+::)?(\w+)", row)}
-        assert found.draft == said["draft"] and found.drafts_drawn == said["proposal"] and found.lossless == said["lossless"]
+        assert found.draft == said["draft"] and found.drafts_drawn == said["proposal"] and found.lossless == said[
+                "lossless"]
         for trait, value in standard.items():
             assert getattr(found, trait) == said.get(trait, value), (found.name, trait)
         assert found.replayable == (found.coins != "of_selected_path" and found.noise != "row_per_path")
@@ -126,7 +129,8 @@ def test_a_tree_is_verified_with_its_path():
     (lambda x: draftproof.verify([1, 2], None, x, [1, 1]), "cu_num_draft_tokens"),
     (lambda x: draftproof.verify([1], None, x[:3], [1]), "target_logits: has 3 rows; expected 2"),
     (lambda x: draftproof.verify([1], None, x[:2], [1], verifier="best"), 'verifier: the verifier is "best"'),
-    (lambda x: draftproof.verify([1], x[:1, :5], x[:2], [1]), r"draft_probs: has shape \[1, 5\]; expected \[rows, 33\]"),
+    (lambda x: draftproof.verify([1], x[:1, :5], x[:2], [1]),
+     r"draft_probs: has shape \[1, 5\]; expected \[rows, 33\]"),
     (lambda x: draftproof.audit_draws([1], x), "group: is missing"),
     (lambda x: draftproof.check_filter(x), "give either filtered_logits or kept"),
 ])
@@ -164,7 +168,8 @@ def test_an_array_of_another_device_is_copied_or_refused_by_name():
         def cpu(self):
             raise RuntimeError("no such device")
 
-    with pytest.raises(draftproof.Error, match="logits: cannot be brought into host memory: RuntimeError: no such device"):
+    with pytest.raises(draftproof.Error,
+                       match="logits: cannot be brought into host memory: RuntimeError: no such device"):
         draftproof.sample(WithoutCopies(logits), None, 3)
     with pytest.raises(draftproof.Error, match="seeds: cannot be brought into host memory"):
         draftproof.sample(logits, None, OnADevice(logits, ("cpu", 0)))

@@ -119,7 +119,8 @@ def test_a_server_without_lists_is_judged_by_its_texts(serve):
     found = draftproof.audit_server(serve("no logprobs").url, tokens=3000, connections=2)
     assert (found.verdict, found.tokens) == ("consistent", 0) and "draws were not judged" in found.sentence
     said = {line.question: line.words for line in found.lines}
-    assert said["seed"].startswith("honoured") and said["top_k"].startswith("honoured: 1 gives the texts of temperature 0")
+    assert said["seed"].startswith("honoured") and said["top_k"].startswith("honoured: 1 gives the texts of "
+                                                                            "temperature 0")
     for how, name in (("temperature ignored", "temperature"), ("top_k ignored", "top_k"), ("seed ignored", "seed"),
                       ("stop ignored", "stop"), ("stream without its last piece", "stream"), ("choices alike", "n")):
         found = draftproof.audit_server(serve("no logprobs", how).url, tokens=3000, connections=2)
@@ -171,7 +172,8 @@ MEAN = {"SGLang": ("meta_info", "spec_accept_length"), "TensorRT-LLM": ("choices
 SCHEMA = {"enum": ["red"]}
 SENT = {"SGLang": ("sampling_params", "json_schema", json.dumps(SCHEMA)), "Ollama": ("", "format", SCHEMA),
         "TGI": ("parameters", "grammar", {"type": "json", "value": SCHEMA}), "llama.cpp": ("", "json_schema", SCHEMA),
-        "TensorRT-LLM": ("", "response_format", {"type": "json_schema", "json_schema": {"name": "one", "schema": SCHEMA}})}
+        "TensorRT-LLM": ("", "response_format",
+                         {"type": "json_schema", "json_schema": {"name": "one", "schema": SCHEMA}})}
 
 
 @pytest.mark.parametrize("engine", SENT)
@@ -210,7 +212,8 @@ def test_few_tokens_are_inconclusive(serve):
 LISTED = {"id": 7, "logprob": -0.5, "token": "a", "text": "a"}
 OTHER = {"id": 9, "logprob": -1.5, "token": "b", "text": "b"}
 CHOICE = {"text": "a", "finish_reason": "length", "token_ids": [7], "logprobs":
-          {"tokens": ["token_id:7"], "token_logprobs": [-0.5], "top_logprobs": [{"token_id:9": -1.5, "token_id:7": -0.5}]}}
+          {"tokens": ["token_id:7"], "token_logprobs": [-0.5],
+           "top_logprobs": [{"token_id:9": -1.5, "token_id:7": -0.5}]}}
 COMPLETION = {"choices": [CHOICE], "usage": {"completion_tokens": 1, "prompt_tokens": 3}}
 SERVERS = {
     "llama.cpp": ({"/props": {"default_generation_settings": {}, "build_info": "1.2"}}, {
@@ -221,7 +224,8 @@ SERVERS = {
                 "/server_info": {"version": "1.2"}}, {
         "text": "a", "output_ids": [7], "meta_info": {
             "finish_reason": {"type": "length", "length": 1}, "completion_tokens": 1, "prompt_tokens": 3,
-            "spec_accept_length": 1.5, "output_token_logprobs": [[-0.5, 7, None]], "output_top_logprobs": [[[-0.5, 7, None], [-1.5, 9, None]]]}}),
+            "spec_accept_length": 1.5, "output_token_logprobs": [[-0.5, 7, None]],
+            "output_top_logprobs": [[[-0.5, 7, None], [-1.5, 9, None]]]}}),
     "TensorRT-LLM": ({"/v1/models": {"data": [{"id": "m", "owned_by": "tensorrt_llm"}]},
                       "/version": {"version": "1.2"}}, COMPLETION),
     "TGI": ({"/info": {"model_id": "m", "version": "1.2", "max_input_tokens": 9}, "/v1/models": {"data": []}}, {

@@ -12,7 +12,8 @@ import pytest
 import draftproof
 from draftproof.callable.sample_cases import sample_cases
 
-PARAMS = {"temperature": 0.8, "top_k": 7, "top_p": 0.9, "repetition_penalty": 1.2, "output_tokens": [[1, 2], [3], [], [4]]}
+PARAMS = {"temperature": 0.8, "top_k": 7, "top_p": 0.9, "repetition_penalty": 1.2,
+          "output_tokens": [[1, 2], [3], [], [4]]}
 
 
 def split(logits, cuts):
@@ -28,7 +29,8 @@ def test_parts_give_the_tokens_of_whole_rows(sampler, params, dtype):
     whole = draftproof.sample(logits, params, np.arange(4), steps=3, sampler=sampler)
     for cuts in ([], [4500], [10, 10, 4096], sorted(rng.integers(0, 9001, size=15))):
         parts = split(logits, cuts)
-        np.testing.assert_array_equal(draftproof.sample_shards(parts, params, np.arange(4), steps=3, sampler=sampler), whole)
+        np.testing.assert_array_equal(draftproof.sample_shards(parts, params, np.arange(4), steps=3, sampler=sampler),
+                                      whole)
 
 
 def test_the_example_of_the_page_runs():
@@ -66,7 +68,8 @@ def by_processes(parts, *given):
     fork, here, others = multiprocessing.get_context("fork"), [], []
     for rank in range(1, len(parts)):
         pipe, end = fork.Pipe()
-        others.append(fork.Process(target=lambda end=end, rank=rank: end.send(of_one_part(Reduction([end], False), parts, rank, *given))))
+        others.append(fork.Process(target=lambda end=end, rank=rank:
+                                   end.send(of_one_part(Reduction([end], False), parts, rank, *given))))
         others[-1].start()
         here.append(pipe)
     first = Reduction(here, True)
@@ -82,7 +85,8 @@ def of_process_group(group, parts, rank, *given):
     from torch import distributed
     operations = {"sum": distributed.ReduceOp.SUM, "max": distributed.ReduceOp.MAX}
     distributed.init_process_group("gloo", init_method=f"file://{group}", rank=rank, world_size=len(parts))
-    tokens = of_one_part(lambda array, op: distributed.all_reduce(torch.from_numpy(array), operations[op]), parts, rank, *given)
+    tokens = of_one_part(lambda array, op: distributed.all_reduce(torch.from_numpy(array), operations[op]), parts, rank,
+                         *given)
     distributed.destroy_process_group()
     return tokens
 
@@ -102,7 +106,8 @@ def test_any_number_of_processes_gives_the_tokens_of_one(carrier, ranks, tmp_pat
     logits = np.random.default_rng(7).normal(size=(4, 6001)).astype(np.float32)
     parts = [np.ascontiguousarray(part) for part in np.array_split(logits, ranks, axis=1)]
     for i, params in enumerate(({}, PARAMS)):
-        found = by_processes(parts, params, 1)[0] if carrier == "pipes" else by_process_group(tmp_path / str(i), parts, params, 1)
+        found = by_processes(parts, params, 1)[0] if carrier == "pipes" else by_process_group(tmp_path / str(i), parts,
+                params, 1)
         assert found == ranks * [draftproof.sample(logits, params, 1).tolist()]
 
 
@@ -135,12 +140,14 @@ def test_parts_that_cannot_be_sampled_are_refused(parts, named, words):
 
 def own_maximum(parts, params, seeds):
     """Each rank's exp(x - maximum) with its own maximum."""
-    return draftproof.sample(np.concatenate([part - part.max(1, keepdims=True) for part in parts], axis=1), params, seeds)
+    return draftproof.sample(np.concatenate([part - part.max(1, keepdims=True) for part in parts], axis=1), params,
+                             seeds)
 
 
 def ties_by_rank(parts, params, seeds):
     """The last rank's tokens first: a cut among equal values keeps others of them."""
-    order = np.concatenate([np.arange(part.shape[1]) + sum(p.shape[1] for p in parts[:i]) for i, part in enumerate(parts)][::-1])
+    order = np.concatenate([np.arange(part.shape[1]) + sum(p.shape[1] for p in parts[:i]) for i,
+                            part in enumerate(parts)][::-1])
     return order[draftproof.sample(np.concatenate(parts[::-1], axis=1), params, seeds)].astype(np.int32)
 
 
@@ -162,7 +169,8 @@ def one_seed(parts, params, seeds):
 
 def nucleus_of_rank(parts, params, seeds):
     """top_p of each rank's own mass."""
-    kept = [np.where(draftproof.process_rows(part, {"temperature": 1.0, "top_p": params["top_p"]}).probabilities > 0, part, -np.inf)
+    kept = [np.where(draftproof.process_rows(part, {"temperature": 1.0, "top_p": params["top_p"]}).probabilities > 0,
+                     part, -np.inf)
             for part in parts]
     return draftproof.sample(np.concatenate(kept, axis=1), {**params, "top_p": np.ones_like(params["top_p"])}, seeds)
 

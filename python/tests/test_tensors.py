@@ -20,7 +20,8 @@ def test_tensors_of_torch_give_the_same_bits_in_any_layout():
     wide = torch.zeros(6, 80)
     wide[:, ::2] = tensor
     for same in (tensor, tensor.t().contiguous().t(), wide[:, ::2], tensor.double(), tensor.clone().requires_grad_()):
-        assert np.array_equal(draftproof.sample(same, {"temperature": torch.full((6,), 0.7)}, torch.arange(6)), expected)
+        assert np.array_equal(draftproof.sample(same, {"temperature": torch.full((6,), 0.7)}, torch.arange(6)),
+                              expected)
     for dtype in (torch.float16, torch.bfloat16):
         half = tensor.to(dtype)
         assert np.array_equal(draftproof.sample(half, None, np.arange(6)),
@@ -42,8 +43,10 @@ def step():
     rng = np.random.default_rng(6)
     probs = rng.random((3, 40)).astype(np.float32)
     return {"draft_tokens": np.array([3, 4, 5], np.int32), "draft_probs": probs / probs.sum(axis=1, keepdims=True),
-            "target_logits": rng.standard_normal((5, 40)).astype(np.float32), "cu_num_draft_tokens": np.array([1, 3], np.int32),
-            "params": {"temperature": np.array([0.5, 1.0], np.float32), "guidance_scale": np.array([1.5, 1.0], np.float32),
+            "target_logits": rng.standard_normal((5, 40)).astype(np.float32),
+            "cu_num_draft_tokens": np.array([1, 3], np.int32),
+            "params": {"temperature": np.array([0.5, 1.0], np.float32),
+                       "guidance_scale": np.array([1.5, 1.0], np.float32),
                        "uncond_logits": rng.standard_normal((5, 40)).astype(np.float32),
                        "bitmask": rng.integers(-2**31, 2**31, (5, 2)).astype(np.int32)},
             "seeds": np.array([1, 2], np.int32)}
@@ -65,7 +68,8 @@ def test_every_argument_may_be_a_tensor_of_torch(device):
     history = [torch.tensor([1, 2], device=device), torch.tensor([], device=device, dtype=torch.int64)]
     penalised = draftproof.process_rows(rows()[:2], output_tokens=history, presence_penalty=1.0)
     assert np.array_equal(penalised.probabilities,
-                          draftproof.process_rows(rows()[:2], output_tokens=[[1, 2], []], presence_penalty=1.0).probabilities)
+                          draftproof.process_rows(rows()[:2], output_tokens=[[1, 2], []],
+                                                  presence_penalty=1.0).probabilities)
 
 
 def test_every_argument_may_be_an_array_of_jax():

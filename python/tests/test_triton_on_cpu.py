@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+
 from draftproof import triton_on_cpu
 
 

@@ -12,9 +12,9 @@ A line is  KIND input... -> output...  and a line  kind KIND name... -> name... 
 use. Numbers are integers, hexadecimal floats (a trailing f means binary32) or -inf (binary32).
 """
 
+import random
 from decimal import Decimal, getcontext
 from fractions import Fraction
-import random
 
 getcontext().prec = 60
 MASKED = None  # a logit of -inf

@@ -13,7 +13,8 @@ import numpy as np
 
 HEADS, KV_HEADS, HEAD_LEN, LAYERS = 9, 3, 64, 30
 # "The quick brown fox ..." would do; these are ids of common words and marks, so that no tokenizer is needed.
-TOKENS = [1, 4093, 198, 504, 3575, 282, 4649, 314, 7042, 30, 657, 314, 253, 1838, 351, 354, 1194, 1216, 284, 260, 2240, 28]
+TOKENS = [1, 4093, 198, 504, 3575, 282, 4649, 314, 7042, 30, 657, 314, 253, 1838, 351, 354, 1194, 1216, 284, 260, 2240,
+          28]
 
 
 def main():
@@ -35,7 +36,8 @@ def main():
     x = weights["token_embd.weight"][TOKENS]
     mask = np.triu(np.full((n, n), -np.inf), 1)
     for layer in range(LAYERS):
-        at = lambda name: weights[f"blk.{layer}.{name}.weight"]
+        def at(name):
+            return weights[f"blk.{layer}.{name}.weight"]
         h = norm(x, f"blk.{layer}.attn_norm.weight")
         q = rotate((h @ at("attn_q").T).reshape(n, HEADS, HEAD_LEN))
         k = rotate((h @ at("attn_k").T).reshape(n, KV_HEADS, HEAD_LEN))

@@ -6,8 +6,20 @@ import history
 import numpy as np
 import table_model
 from component import WITH_PROBABILITIES, Component, mixed, padded
-from functions import (SAMPLING, ChainParams, TokenDataArray, Vector, library, logit_bias, reject, sample_and_match,
-                       sampler_free, sampler_init, sampling, token_data)
+from functions import (
+    SAMPLING,
+    ChainParams,
+    TokenDataArray,
+    Vector,
+    library,
+    logit_bias,
+    reject,
+    sample_and_match,
+    sampler_free,
+    sampler_init,
+    sampling,
+    token_data,
+)
 
 table_model.declare(library)
 sampling.samplers = "temperature;top_k;top_p;min_p"  # temperature first, as the cases mean their cuts
@@ -66,7 +78,8 @@ def sample(logits, params, seeds):
 
 
 class XtcChains:
-    """Chains that live as long as a request, with XTC and the final draw from one seed, as `--seed` gives it to both."""
+    """Chains that live as long as a request, with XTC and the final draw from one seed, as `--seed` gives it to
+    both."""
 
     probability, threshold = 0.5, 0.1
 
@@ -88,8 +101,8 @@ class XtcChains:
         return np.array(tokens)
 
     def distribution(self, logits, params):
-        """XTC as its author defines it: with this probability all tokens above the threshold but the least likely of them
-        go."""
+        """XTC as its author defines it: with this probability all tokens above the threshold but the least likely of
+        them go."""
         import draftproof
 
         whole = draftproof.process_rows(logits, params).probabilities.astype(np.float64)
@@ -103,7 +116,8 @@ class XtcChains:
 
 
 def verify(rejects, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
-    """Each request as llama-server verifies it: the rows are decoded, then one sampler of the request draws and accepts."""
+    """Each request as llama-server verifies it: the rows are decoded, then one sampler of the request draws and
+    accepts."""
     vocab_size = target_logits.shape[1]
     model = models.setdefault(vocab_size, table_model.TableModel(library))
     places = model.decode(target_logits).astype(np.int32)
@@ -112,7 +126,8 @@ def verify(rejects, draft_tokens, draft_probs, target_logits, cu_num_draft_token
         sampling.seed = mixed(seeds[b])
         sampling.temp, sampling.top_k, sampling.top_p, sampling.min_p = values(params, b)
         sampler = sampler_init(model.model, SAMPLING)
-        at, drafts = Vector(places[end - length + b:end + b + 1]), Vector(draft_tokens[end - length:end].astype(np.int32))
+        at, drafts = Vector(places[end - length + b:end + b + 1]), Vector(draft_tokens[end -
+                length:end].astype(np.int32))
         found = Vector()
         if rejects:
             candidates = []
@@ -140,7 +155,8 @@ def components():
         Component("filters and draw", source, "the same with llama_sampler_init_dist", "sample", sample, note=seeds),
         Component("XTC and draw, one seed", source, "the same with llama_sampler_init_xtc", "sample", xtc,
                   options={"distribution": xtc.distribution},
-                  note=f"{seeds}; XTC and the final draw get the request's seed, as llama.cpp's own common_sampler_init "
+                  note=f"{seeds}; XTC and the final draw get the request's seed, as llama.cpp's own "
+                       "common_sampler_init "
                   "gives it to both"),
         Component("speculative: sample and match", speculative, "common_sampler_sample_and_accept_n", "verify",
                   lambda *a: verify(False, *a), tv=0.1, note=f"{model}; {seeds}"),

@@ -25,7 +25,8 @@ class ChainParams(ctypes.Structure):
 
 for name, result, *arguments in (
         ("chain_init", pointer, ChainParams), ("chain_add", None, pointer, pointer), ("free", None, pointer),
-        ("apply", None, pointer, ctypes.POINTER(TokenDataArray)), ("init_dist", pointer, u32), ("init_top_k", pointer, i32),
+        ("apply", None, pointer, ctypes.POINTER(TokenDataArray)), ("init_dist", pointer, u32),
+        ("init_top_k", pointer, i32),
         ("init_top_p", pointer, f32, size), ("init_min_p", pointer, f32, size), ("init_temp", pointer, f32),
         ("init_xtc", pointer, f32, f32, size, u32), ("init_logit_bias", pointer, i32, i32, pointer)):
     function = getattr(library, f"llama_sampler_{name}")
@@ -72,8 +73,8 @@ sampler_init = common("_Z19common_sampler_initPK11llama_modelR22common_params_sa
 sampler_free = common("_Z19common_sampler_freeP14common_sampler", None, pointer)
 sample_and_match = common(f"_Z34common_sampler_sample_and_accept_nP14common_samplerP13llama_context{ints}S7_b", pointer,
                           vectors, pointer, pointer, vectors, vectors, ctypes.c_bool)
-reject = common(f"_Z44common_sampler_sample_and_accept_n_rejectionP14common_samplerP13llama_context{ints}S7_{q_rows}b", pointer,
-                vectors, pointer, pointer, vectors, vectors, vectors, ctypes.c_bool)
+reject = common(f"_Z44common_sampler_sample_and_accept_n_rejectionP14common_samplerP13llama_context{ints}S7_{q_rows}b",
+                pointer, vectors, pointer, pointer, vectors, vectors, vectors, ctypes.c_bool)
 delete = common("_ZdlPv", None, pointer)
 sampling = xllamacpp.CommonParams().sampling
 SAMPLING = pointer.from_address(id(sampling) + 24).value  # where the engine's own object is

@@ -1,7 +1,8 @@
 """llama.cpp's server on loopback: `serve.py MODEL none|ngram|draft [BLOCKS]`. Prints its URL; ends at a signal.
 
-The draft model is MODEL with half of its blocks. BLOCKS: serves MODEL's first blocks alone: other text, the same server,
-several times faster. One thread: two of ggml wait for each other actively, 30 times slower beside other load."""
+The draft model is MODEL with half of its blocks. BLOCKS: serves MODEL's first blocks alone: other text, the same
+server, several times faster. One thread: two of ggml wait for each other actively, 30 times slower beside other
+load."""
 
 import signal
 import sys

@@ -30,14 +30,17 @@ class Batch(ctypes.Structure):
     """llama_batch of llama.h."""
 
     _fields_ = [("n_tokens", i32), ("token", ctypes.POINTER(i32)), ("embd", pointer), ("pos", ctypes.POINTER(i32)),
-                ("n_seq_id", ctypes.POINTER(i32)), ("seq_id", ctypes.POINTER(ctypes.POINTER(i32))), ("logits", ctypes.POINTER(i8))]
+                ("n_seq_id", ctypes.POINTER(i32)), ("seq_id", ctypes.POINTER(ctypes.POINTER(i32))),
+                ("logits", ctypes.POINTER(i8))]
 
 
 def declare(library):
     for name, result, *arguments in (
             ("llama_model_default_params", Opaque), ("llama_context_default_params", Opaque),
-            ("llama_model_load_from_file", pointer, ctypes.c_char_p, Opaque), ("llama_init_from_model", pointer, pointer, Opaque),
-            ("llama_model_free", None, pointer), ("llama_free", None, pointer), ("llama_batch_init", Batch, i32, i32, i32),
+            ("llama_model_load_from_file", pointer, ctypes.c_char_p, Opaque),
+            ("llama_init_from_model", pointer, pointer, Opaque),
+            ("llama_model_free", None, pointer), ("llama_free", None, pointer),
+            ("llama_batch_init", Batch, i32, i32, i32),
             ("llama_decode", i32, pointer, Batch), ("llama_get_memory", pointer, pointer),
             ("llama_memory_clear", None, pointer, ctypes.c_bool), ("llama_log_set", None, pointer, pointer)):
         function = getattr(library, name)
@@ -70,9 +73,11 @@ def write(path, table):
     zeros = np.zeros((width, width), np.float32)
     ones = np.ones(width, np.float32)
     for name, value in (
-            ("token_embd", embedding), ("output", output), ("output_norm", ones / np.float32(np.sqrt(width))), ("blk.0.attn_norm", ones),
+            ("token_embd", embedding), ("output", output), ("output_norm", ones / np.float32(np.sqrt(width))),
+            ("blk.0.attn_norm", ones),
             ("blk.0.ffn_norm", ones), *((f"blk.0.attn_{part}", zeros) for part in ("q", "k", "v", "output")),
-            ("blk.0.ffn_gate", zeros[:WIDTH]), ("blk.0.ffn_up", zeros[:WIDTH]), ("blk.0.ffn_down", np.ascontiguousarray(zeros[:, :WIDTH]))):
+            ("blk.0.ffn_gate", zeros[:WIDTH]), ("blk.0.ffn_up", zeros[:WIDTH]),
+            ("blk.0.ffn_down", np.ascontiguousarray(zeros[:, :WIDTH]))):
         writer.add_tensor(f"{name}.weight", value)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -109,7 +114,8 @@ class TableModel:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "table.gguf"
             write(path, table)
-            self.model = self.library.llama_model_load_from_file(str(path).encode(), self.library.llama_model_default_params())
+            self.model = self.library.llama_model_load_from_file(str(path).encode(),
+                    self.library.llama_model_default_params())
             given = self.library.llama_context_default_params()
             given.words[N_CTX], given.words[N_THREADS], given.words[N_THREADS + 1] = 4096, 1, 1
             self.context = self.library.llama_init_from_model(self.model, given)

@@ -8,6 +8,7 @@ import numpy as np
 import strings
 import torch
 from component import COARSE, Component, by_length, mixed
+
 from draftproof import triton_on_cpu
 
 triton_on_cpu.install()
@@ -88,7 +89,8 @@ class Eagle3(eagle3.Eagle3):
         hidden, tokens = strings.states(requests, known), []
         for _ in range(count):
             given = torch.from_numpy(hidden)[None]
-            drafted, _, after = asyncio.run(self.get_outputs({"hidden_states": given, "hidden_states_prenorm": given, "model_metas": None}, None))
+            drafted, _, after = asyncio.run(self.get_outputs({"hidden_states": given, "hidden_states_prenorm": given,
+                                                              "model_metas": None}, None))
             tokens.append(drafted[:, 0].numpy())
             hidden = strings.read(after[0].numpy(), tokens[-1])
         return np.stack(tokens, axis=1)
@@ -97,22 +99,27 @@ class Eagle3(eagle3.Eagle3):
 def step(tables, requests, known, params, seeds):
     drafts = Eagle3(tables).drafts(requests, known, 2)
     strings.check_drafts(tables, requests, known, drafts, np.ones(len(known), bool), strings.DRAFT_IDS)
-    rows = np.stack([tables.target(request, (*string, *map(int, row[:i]))) for request, string, row in zip(requests, known, drafts) for i in range(3)])
-    seeds = seeds + np.array([len(string) << 40 for string in known], np.uint64)  # an engine's generators go on from step to step
-    return [row[row >= 0] for row in verify(drafts.reshape(-1), None, rows, 2 * np.arange(1, len(known) + 1), params, seeds)]
+    rows = np.stack([tables.target(request, (*string, *map(int, row[:i]))) for request, string,
+                     row in zip(requests, known, drafts) for i in range(3)])
+    # an engine's generators go on from step to step
+    seeds = seeds + np.array([len(string) << 40 for string in known], np.uint64)
+    return [row[row >= 0] for row in verify(drafts.reshape(-1), None, rows, 2 * np.arange(1, len(known) + 1), params,
+                                            seeds)]
 
 
 def components():
     process = "pytorch/engine/logits_process.py"
     operators = "the CUDA operators are chosen without a GPU; Triton 3.8 where the package asks for 3.7 at most"
     return [
-        Component("bad words and minimum length", process, "ARSamplingStrategy, FusedLogitsProcessor.__call__", "filter",
-                  constrained, options=history.with_constraints(cuts=False), note="without top-k and top-p"),
-        Component("sampling", process, "FusedLogitsProcessor.sampling after ARSamplingStrategy; multinomial_sampling", "sample",
-                  sample, tv=COARSE, note=operators),
-        Component("rejection sampling", "pytorch/spec_decode/reject_sampler.py", "RejectionSampler.forward", "verify", verify,
-                  tv=COARSE, note=f"{operators}; PyTorch's generator is seeded at each call"),
-        Component("EAGLE-3, rejection", "pytorch/spec_decode/proposers/eagle3.py, reject_sampler.py", "Eagle3.get_outputs (d2t), RejectionSampler.forward",
+        Component("bad words and minimum length", process, "ARSamplingStrategy, FusedLogitsProcessor.__call__",
+                  "filter", constrained, options=history.with_constraints(cuts=False), note="without top-k and top-p"),
+        Component("sampling", process, "FusedLogitsProcessor.sampling after ARSamplingStrategy; multinomial_sampling",
+                  "sample", sample, tv=COARSE, note=operators),
+        Component("rejection sampling", "pytorch/spec_decode/reject_sampler.py", "RejectionSampler.forward", "verify",
+                  verify, tv=COARSE, note=f"{operators}; PyTorch's generator is seeded at each call"),
+        Component("EAGLE-3, rejection", "pytorch/spec_decode/proposers/eagle3.py, reject_sampler.py",
+                  "Eagle3.get_outputs (d2t), RejectionSampler.forward",
                   "sample", strings.sampler_of(step), tv=COARSE, options=strings.options(),
-                  note=f"{strings.DESCRIPTION}; a draft that is not the head's most probable token raises; {operators}"),
+                  note=f"{strings.DESCRIPTION}; a draft that is not the head's most probable token raises; "
+                       f"{operators}"),
     ]

@@ -1,14 +1,15 @@
-"""SGLang's masks along drafts (its walk over the tree of a step), then its chain verification. The grammar behind is a toy automaton of the
-audit, in the place of XGrammar's matcher."""
+"""SGLang's masks along drafts (its walk over the tree of a step), then its chain verification. The grammar behind is a
+toy automaton of the audit, in the place of XGrammar's matcher."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import torch
 from component import mixed
-from draftproof.callable.constrained import constrained_cases
 from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject
 from sglang.srt.speculative.spec_utils import generate_token_bitmask
+
+from draftproof.callable.constrained import constrained_cases
 
 
 class ToyGrammar(BaseGrammarObject):
@@ -36,7 +37,8 @@ class ToyGrammar(BaseGrammarObject):
 
 
 def links(parents):
-    """(first child, next sibling) of each node, the committed token first, as the tree of a step is laid out; -1: none."""
+    """(first child, next sibling) of each node, the committed token first, as the tree of a step is laid out; -1:
+    none."""
     child, sibling = np.full(len(parents) + 1, -1), np.full(len(parents) + 1, -1)
     for node in range(len(parents), 0, -1):
         up = parents[node - 1] + 1
@@ -48,8 +50,10 @@ def masked_rows(matcher, drafts, parents, rows):
     """[K + 1, V]: the rows of one request, masked."""
     child, sibling = links(parents)
     tokens = torch.from_numpy(np.concatenate([[0], drafts]).astype(np.int64))
-    mask, _ = generate_token_bitmask([SimpleNamespace(grammar=ToyGrammar(matcher))], child[None], sibling[None], tokens[None], rows.shape[1])
-    bits = mask.numpy().view(np.uint32)[:, np.arange(rows.shape[1]) // 32] >> (np.arange(rows.shape[1]) % 32).astype(np.uint32)
+    mask, _ = generate_token_bitmask([SimpleNamespace(grammar=ToyGrammar(matcher))], child[None], sibling[None],
+                                     tokens[None], rows.shape[1])
+    bits = mask.numpy().view(np.uint32)[:, np.arange(rows.shape[1]) // 32] >> (np.arange(rows.shape[1]) % 32).astype(
+            np.uint32)
     return np.where(bits & 1, rows, -np.inf).astype(np.float32)
 
 
@@ -72,7 +76,8 @@ def step_with(verify, renormalized):
                 generator, node = torch.Generator().manual_seed(mixed(seeds[b])), -1
                 for place in range(3):
                     out[b, place] = torch.multinomial(target[start + b + node + 1], 1, generator=generator)
-                    children = [i for i in range(count) if parents[start + i] == node and draft_tokens[start + i] == out[b, place]]
+                    children = [i for i in range(count) if parents[start + i] == node
+                                and draft_tokens[start + i] == out[b, place]]
                     if not children:
                         break
                     node = children[0]

@@ -1,4 +1,5 @@
-"""What an adapter lists: the functions of an engine that are driven, each as a callable of draftproof.audit_callable."""
+"""What an adapter lists: the functions of an engine that are driven, each as a callable of
+draftproof.audit_callable."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import dataclasses
 from typing import Any, Callable
 
 import numpy as np
-
 
 #: The total variation distance that is looked for where kernels are interpreted: 1 to 20 ms a program.
 COARSE = 0.15
@@ -39,8 +39,8 @@ WITH_PROBABILITIES = {"one_hot": False}
 
 def by_length(run: Callable[..., np.ndarray], draft_tokens: np.ndarray, draft_probs: np.ndarray | None,
               target_logits: np.ndarray, cu_num_draft_tokens: np.ndarray) -> np.ndarray:
-    """For engines whose batches have drafts of one length K: run(requests [n], drafts [n, K], probabilities [n, K, V] or
-    None, target rows [n, K + 1, V]) -> tokens [n, K + 1], -1 after the last. Gives those of all requests."""
+    """For engines whose batches have drafts of one length K: run(requests [n], drafts [n, K], probabilities [n, K, V]
+    or None, target rows [n, K + 1, V]) -> tokens [n, K + 1], -1 after the last. Gives those of all requests."""
     ends = np.asarray(cu_num_draft_tokens)
     lens = np.diff(ends, prepend=0)
     out = np.full((len(ends), lens.max() + 1), -1, np.int64)

@@ -1,13 +1,15 @@
-"""Engines in environments of their own, under build/engines: nothing of them is needed by the program or by its tests."""
+"""Engines in environments of their own, under build/engines: nothing of them is needed by the program or by its
+tests."""
 
 from __future__ import annotations
 
 import dataclasses
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
+
+import tomllib
 
 ROOT = Path(__file__).resolve().parents[3]
 ADAPTERS = Path(__file__).resolve().parents[1]
@@ -20,9 +22,9 @@ TORCH = ("torch==2.14.0", "triton==3.8.0", "numpy==2.4.6")
 @dataclasses.dataclass(frozen=True)
 class Engine:
     """engine.toml of an adapter. without_dependencies: packages of which only the wheel is wanted; packages: what the
-    files that are imported need; seconds: of each component, at most, where the user says nothing; not_run: why there is
-    nothing to run here; ranges: the parameters that its front end takes, as of audit_callable; serves: what its serve.py
-    may draft with, none first; server: what its audits found, `with` what it was started, on which failing
+    files that are imported need; seconds: of each component, at most, where the user says nothing; not_run: why there
+    is nothing to run here; ranges: the parameters that its front end takes, as of audit_callable; serves: what its
+    serve.py may draft with, none first; server: what its audits found, `with` what it was started, on which failing
     `line` (none: a line that does not fail), and the `curl` that shows it."""
 
     name: str

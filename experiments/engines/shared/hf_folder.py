@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 def write(model: str, folder: str, blocks: int, samples: bool = False) -> None:
-    """Writes the first `blocks` blocks of a GGUF file, all where it has no more, with its tokenizer, in float32. samples:
-    what its generation_config says of do_sample."""
+    """Writes the first `blocks` blocks of a GGUF file, all where it has no more, with its tokenizer, in float32.
+    samples: what its generation_config says of do_sample."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 

@@ -1,4 +1,5 @@
-"""Requests with a history: penalties, bad words, logit bias and minimum lengths, and what they mean by the reference."""
+"""Requests with a history: penalties, bad words, logit bias and minimum lengths, and what they mean by the
+reference."""
 
 from __future__ import annotations
 
@@ -35,8 +36,9 @@ def with_penalties() -> dict[str, Any]:
 
 
 def with_constraints(cuts: bool = True) -> dict[str, Any]:
-    """Options of a component of filters: the generic cases, in whose rows the tokens are masked that the engine should drop;
-    without those about exact ties, which a bias would break by its rounding. Without cuts: top-k and top-p are off."""
+    """Options of a component of filters: the generic cases, in whose rows the tokens are masked that the engine should
+    drop; without those about exact ties, which a bias would break by its rounding. Without cuts: top-k and top-p are
+    off."""
     from draftproof.callable.filter_cases import filter_cases
 
     cases = []
@@ -50,7 +52,8 @@ def with_constraints(cuts: bool = True) -> dict[str, Any]:
 
 
 def before_constraints(logits: np.ndarray, bias: float = BIAS) -> np.ndarray:
-    """The rows that an engine gets: what it should drop is likelier than all else, and BIASED is less likely by the bias."""
+    """The rows that an engine gets: what it should drop is likelier than all else, and BIASED is less likely by the
+    bias."""
     given = logits.copy()
     given[:, DROPPED] = logits.max(axis=1, keepdims=True) + 1.0
     given[:, BIASED] -= np.float32(bias)

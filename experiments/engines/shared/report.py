@@ -16,7 +16,8 @@ COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained"
 
 def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]],
              is_part: bool = False) -> dict[str, Any]:
-    """What was found now, and of the other engines what runs before left in out/engines.json; is_part: of other components too."""
+    """What was found now, and of the other engines what runs before left in out/engines.json; is_part: of other
+    components too."""
     try:
         before = json.loads((root / "out" / "engines.json").read_text(encoding="utf-8"))["components"]
     except (OSError, ValueError, KeyError):
@@ -35,10 +36,12 @@ def document(root: Path, command: str, every: list[Engine], fresh: dict[str, lis
     assert version is not None
     return {
         "version": version.group(1), "command": command.strip(),
-        "machine": {"architecture": platform.machine(), "logical_cores": os.cpu_count(), "python": platform.python_version()},
+        "machine": {"architecture": platform.machine(), "logical_cores": os.cpu_count(),
+                    "python": platform.python_version()},
         "engines": [{"engine": e.name, "title": e.title, "version": e.version or None,
                      "torch": TORCH[0].split("==")[1] if e.uses_torch else None,
-                     "triton": TORCH[1].split("==")[1] if e.uses_torch else None, "not_run": e.not_run or None, "server": e.server}
+                     "triton": TORCH[1].split("==")[1] if e.uses_torch else None, "not_run": e.not_run or None,
+                     "server": e.server}
                     for e in every],
         "components": components,
     }
@@ -79,13 +82,15 @@ def table(found: dict[str, Any], names: list[str]) -> str:
             if c["engine"] != engine["engine"]:
                 continue
             name, _, verdict, n, distance, _, _, seconds = rows_of(c)
-            lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} {seconds:>5} s")
+            lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} "
+                         f"{seconds:>5} s")
             lines += [f"    {failure['name']}: {failure['sentence']}" for failure in c["failures"]]
     return "\n".join(lines)
 
 
 #: Parts of a sentence that the page leaves to out/engines.json: levels, corrections, explanations.
-LEFT_OUT = re.compile(r"biased \(\d+ tests at level [^)]*\): \w+: |refuted: | \(Holm over [^)]*\)|: (?:refuted|correlated) at level [\d.e-]+"
+LEFT_OUT = re.compile(r"biased \(\d+ tests at level [^)]*\): \w+: |refuted: | \(Holm over [^)]*\)|: "
+                      r"(?:refuted|correlated) at level [\d.e-]+"
                       r"|, whatever the distribution of each| \((?:explanation|measured): .*", re.DOTALL)
 
 
@@ -103,17 +108,22 @@ def failures_of(component: dict[str, Any]) -> list[str]:
 
 HEADER = """# Engines under test
 
-Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its generic cases; no case was written for a known fault. `./draftproof engines` writes this
-page; [experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU. Failures were shown again
-[without this project](../experiments/engines/remarks.md), which also says what is not covered.
+Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its generic cases; no case was
+written for a known fault. `./draftproof engines` writes this page;
+[experiments/engines](../experiments/engines/README.md) holds the adapters and says how they run without a GPU.
+Failures were shown again [without this project](../experiments/engines/remarks.md), which also says what is not
+covered.
 
-* `consistent`: every case got the draws that the distance asked for needs; no failure. `inconclusive`: no failure, but the time ended first.
-* `biased`: a distribution, independence or a kept set is wrong. `error`: a call raises, hangs, changes its inputs or returns no tokens. The function stands behind the file.
-* *Distance*: estimated total variation distance of the failure (filters, which are compared exactly: mass wrongly kept or dropped). *Would find*: the distance that a case
-  without a failure would have shown with 99 % probability, finest case to coarsest; coarse where kernels are interpreted.
+* `consistent`: every case got the draws that the distance asked for needs; no failure. `inconclusive`: no failure,
+  but the time ended first.
+* `biased`: a distribution, independence or a kept set is wrong. `error`: a call raises, hangs, changes its inputs or
+  returns no tokens. The function stands behind the file.
+* *Distance*: estimated total variation distance of the failure (filters, which are compared exactly: mass wrongly
+  kept or dropped). *Would find*: the distance that a case without a failure would have shown with 99 % probability,
+  finest case to coarsest; coarse where kernels are interpreted.
 
-`out/engines.json` of a run has each case, each adapter's note (what it does around the engine's function), and Python that runs the smallest failing case again.
-`./draftproof engines --engine NAME --component NAME` drives one component.
+`out/engines.json` of a run has each case, each adapter's note (what it does around the engine's function), and Python
+that runs the smallest failing case again. `./draftproof engines --engine NAME --component NAME` drives one component.
 """
 
 
@@ -124,8 +134,8 @@ def server_of(engine: dict[str, Any]) -> list[str]:
     rows = [["server started with", "line of its audit", "what was seen", "shown by"], ["---"] * 4]
     rows += [[", ".join(row["with"]), row.get("line", ""), row["seen"], f"`{row['curl']}`" if "curl" in row else ""]
              for row in engine["server"]]
-    return [f"Its server, by `./draftproof engines --servers --engine {engine['engine']}` ([docs/server.md](server.md)):", "",
-            *("| " + " | ".join(row) + " |" for row in rows), ""]
+    return [f"Its server, by `./draftproof engines --servers --engine {engine['engine']}` "
+            "([docs/server.md](server.md)):", "", *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
 def markdown(found: dict[str, Any]) -> str:
@@ -150,8 +160,10 @@ def markdown(found: dict[str, Any]) -> str:
 
 
 def write(root: Path, found: dict[str, Any]) -> list[str]:
-    """Writes out/engines.json, and docs/engines.md where every engine that runs has results here; else returns those that have none."""
-    missing = [e["engine"] for e in found["engines"] if not e["not_run"] and all(c["engine"] != e["engine"] for c in found["components"])]
+    """Writes out/engines.json, and docs/engines.md where every engine that runs has results here; else returns those
+    that have none."""
+    missing = [e["engine"] for e in found["engines"] if not e["not_run"]
+               and all(c["engine"] != e["engine"] for c in found["components"])]
     texts = {root / "out" / "engines.json": json.dumps(found, indent=1) + "\n"}
     if not missing:
         texts[root / "docs" / "engines.md"] = markdown(found)

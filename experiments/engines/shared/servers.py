@@ -40,7 +40,8 @@ def serving(engine: environments.Engine, drafts: str) -> Iterator[str]:
 
 def audit(engine: environments.Engine, seconds: float) -> int:
     """Prints the audits of an engine's servers, and keeps them in out/servers. Returns 1 where one deviates in what
-    engine.toml does not name, 4 where one could not be judged. A server that a parameter ends is started again without it."""
+    engine.toml does not name, 4 where one could not be judged. A server that a parameter ends is started again without
+    it."""
     sys.path.insert(0, os.environ["DRAFTPROOF_MODULE"])
     import draftproof
 
@@ -56,8 +57,10 @@ def audit(engine: environments.Engine, seconds: float) -> int:
             ended = True
             while ended:
                 with serving(engine, drafts) if drafts != engine.serves[0] else contextlib.nullcontext(plain) as url:
-                    said = draftproof.audit_server(url, time_s=seconds, reference=plain if url != plain else None, without=without,
-                                                   save=str(kept / "-".join([engine.name, drafts, *without])) + ".jsonl", progress=True)
+                    said = draftproof.audit_server(url, time_s=seconds, reference=plain if url != plain else None,
+                                                   without=without,
+                                                   save=str(kept / "-".join([engine.name, drafts, *without])) +
+                                                   ".jsonl", progress=True)
                 print(f"{engine.title} {engine.version}, drafts: {drafts}\n{said}\n", flush=True)
                 found |= {line.question for line in said.lines if line.verdict in ("biased", "failure")}
                 ended = url != plain and said.ended_at not in ("", *without)

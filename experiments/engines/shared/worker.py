@@ -36,7 +36,8 @@ def runnable(snippet: str, engine: str, component: str) -> str:
     lines = [line for line in snippet.splitlines() if "sampler:" not in line and "as sampler" not in line]
     at = next(i for i, line in enumerate(lines) if not line)
     more = ", distribution=component.options['distribution']" if "distribution=" in snippet else ""
-    lines[at:at] = ["import worker", f"component = worker.component_of({engine!r}, {component!r})", "sampler = component.call"]
+    lines[at:at] = ["import worker", f"component = worker.component_of({engine!r}, {component!r})",
+                    "sampler = component.call"]
     return "\n".join(lines).replace(", distribution=distribution", more) + "\n"
 
 
@@ -58,19 +59,23 @@ def main() -> None:
         print(f"{engine}: {component.name}", file=sys.stderr, flush=True)
         begin = time.monotonic()
         audit = draftproof.audit_callable(component.call, kind=component.kind, tv=component.tv, time_budget=seconds,
-                                          time_limit=max(seconds, 300.0), processes=PROCESSES, **{"ranges": ranges, **component.options})
+                                          time_limit=max(seconds, 300.0), processes=PROCESSES,
+                                          **{"ranges": ranges, **component.options})
         reached = [case for case in audit.cases if case.n > 0]
         found = [failure.distance for failure in audit.failures if failure.distance is not None]
         smallest, largest = audit.would_find or (None, None)
         results.write(json.dumps({
             "engine": engine, "component": component.name, "file": component.file, "function": component.function,
-            "kind": component.kind, "tv": component.tv, "processes": PROCESSES, "verdict": audit.verdict, "n": audit.n, "distance": max(found) if found else None,
+            "kind": component.kind, "tv": component.tv, "processes": PROCESSES, "verdict": audit.verdict, "n": audit.n,
+            "distance": max(found) if found else None,
             "would_find_smallest": smallest and smallest.detectable_tv, "would_find": largest and largest.detectable_tv,
             "would_find_case": largest and largest.case, "cases": len(reached),
             "cases_not_run": len(audit.cases) - len(reached), "seconds": time.monotonic() - begin,
             "sentence": audit.sentence, "note": component.note,
-            "each_case": [{"case": c.case, "verdict": c.verdict, "n": c.n, "would_find": c.detectable_tv} for c in audit.cases],
-            "failures": [{"name": f.name, "case": f.case.name, "sentence": f.explained, "n": f.n, "distance": f.distance,
+            "each_case": [{"case": c.case, "verdict": c.verdict, "n": c.n, "would_find": c.detectable_tv}
+                          for c in audit.cases],
+            "failures": [{"name": f.name, "case": f.case.name, "sentence": f.explained, "n": f.n,
+                          "distance": f.distance,
                           "snippet": runnable(f.snippet, engine, component.name)} for f in audit.failures]}) + "\n")
         results.flush()
 

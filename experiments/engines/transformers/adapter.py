@@ -1,18 +1,26 @@
-"""transformers on the CPU, nothing replaced: the warpers of `generate`, its draw, assisted generation and its verification."""
+"""transformers on the CPU, nothing replaced: the warpers of `generate`, its draw, assisted generation and its
+verification."""
 
 import history
 import mtp
 import numpy as np
 import torch
 from component import COARSE, WITH_PROBABILITIES, Component, mixed, padded
-from draftproof.callable.sample_cases import sample_cases
 from transformers import GenerationConfig, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.generation import LogitsProcessorList
-from transformers.generation.logits_process import (MinNewTokensLengthLogitsProcessor, MinPLogitsWarper, NoBadWordsLogitsProcessor,
-                                                    SequenceBiasLogitsProcessor, TemperatureLogitsWarper, TopKLogitsWarper,
-                                                    TopPLogitsWarper)
+from transformers.generation.logits_process import (
+    MinNewTokensLengthLogitsProcessor,
+    MinPLogitsWarper,
+    NoBadWordsLogitsProcessor,
+    SequenceBiasLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 from transformers.generation.utils import _speculative_sampling
 from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from draftproof.callable.sample_cases import sample_cases
 
 
 def warpers(temperature, top_k, top_p, min_p):
@@ -44,7 +52,8 @@ def constrained(logits, params):
 
 
 def sample(logits, params, seeds):
-    """As `_sample` of `generate` ends: softmax and multinomial; argmax where sampling is off. A generator of each seed."""
+    """As `_sample` of `generate` ends: softmax and multinomial; argmax where sampling is off. A generator of each
+    seed."""
     probs = torch.nn.functional.softmax(warped(logits, params), dim=-1)
     greedy = torch.argmax(torch.from_numpy(logits), dim=-1)
     return np.array([int(greedy[i]) if params["temperature"][i] == 0.0 else
@@ -79,7 +88,8 @@ class Row(PreTrainedModel, GenerationMixin):
     config_class = PretrainedConfig
 
     def __init__(self, row):
-        super().__init__(PretrainedConfig(vocab_size=len(row), num_hidden_layers=1, eos_token_id=None, is_encoder_decoder=False))
+        super().__init__(PretrainedConfig(vocab_size=len(row), num_hidden_layers=1, eos_token_id=None,
+                                          is_encoder_decoder=False))
         self.row = torch.nn.Parameter(torch.tensor(row)[None, None], requires_grad=False)
 
     def prepare_inputs_for_generation(self, input_ids, cache=None, **keywords):
@@ -90,7 +100,8 @@ class Row(PreTrainedModel, GenerationMixin):
 
 
 def generate(logits, params, seeds):
-    """Tokens of `generate` whose assistant has another row: requests with equal rows get those of one sequence in turn."""
+    """Tokens of `generate` whose assistant has another row: requests with equal rows get those of one sequence in
+    turn."""
     given = [params[name] for name in ("temperature", "top_k", "top_p")]
     _, sequence_of = np.unique(np.column_stack([logits, *given]), axis=0, return_inverse=True)
     tokens = np.zeros(len(logits), np.int64)
@@ -110,18 +121,21 @@ def generate(logits, params, seeds):
 
 def components():
     process, utils = "generation/logits_process.py", "generation/utils.py"
-    small = [case for case in sample_cases(False) if 2 < case.vocab_size <= 33 and not case.readings and not case.may_raise]
+    small = [case for case in sample_cases(False) if 2 < case.vocab_size <= 33 and not case.readings
+             and not case.may_raise]
     return [
-        Component("logits warpers", process, "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper",
+        Component("logits warpers", process,
+                  "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper",
                   "filter", lambda *a: warped(*a).numpy()),
         Component("bias, bad words, minimum length", process,
-                  "SequenceBias-, NoBadWords- and MinNewTokensLengthLogitsProcessor, then the warpers", "filter", constrained,
-                  options=history.with_constraints(), note=history.DESCRIPTION),
+                  "SequenceBias-, NoBadWords- and MinNewTokensLengthLogitsProcessor, then the warpers", "filter",
+                  constrained, options=history.with_constraints(), note=history.DESCRIPTION),
         Component("warpers and draw", process, "the warpers, then torch.multinomial", "sample", sample,
                   note="the two lines of `_sample` that draw are the adapter's"),
         Component("assisted verification", utils, "_speculative_sampling", "verify", verify, options=WITH_PROBABILITIES,
                   note="greedy requests and those without drafts are the adapter's"),
-        Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate, tv=COARSE,
+        Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate,
+                  tv=COARSE,
                   options={"cases": small}, note="models of one row that is given; requests with equal rows get the "
                   "tokens of one sequence"),
         *mtp.components(),

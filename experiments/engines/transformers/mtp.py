@@ -1,21 +1,37 @@
-"""`generate` with MTP layers and with Gemma 4's assistant: tiny models with random weights, whole: forward passes, caches, drafts, verification.
+"""`generate` with MTP layers and with Gemma 4's assistant: tiny models with random weights, whole: forward passes,
+caches, drafts, verification.
 
-A row of a case names one of the prompts; the string that follows is judged by the probabilities that the model gives without drafts."""
+A row of a case names one of the prompts; the string that follows is judged by the probabilities that the model gives
+without drafts."""
 
 import numpy as np
 import strings
 import torch
 from component import Component, mixed
-from transformers import (DeepseekV3Config, DeepseekV3ForCausalLM, Gemma4AssistantConfig, Gemma4AssistantForCausalLM, Gemma4ForCausalLM,
-                          Gemma4TextConfig, GenerationConfig, Glm4MoeConfig, Glm4MoeForCausalLM)
+from transformers import (
+    DeepseekV3Config,
+    DeepseekV3ForCausalLM,
+    Gemma4AssistantConfig,
+    Gemma4AssistantForCausalLM,
+    Gemma4ForCausalLM,
+    Gemma4TextConfig,
+    GenerationConfig,
+    Glm4MoeConfig,
+    Glm4MoeForCausalLM,
+)
 from transformers.modeling_layers import MtpModel
 
-SIZE = {"vocab_size": strings.TOKENS, "hidden_size": 32, "intermediate_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 1,
-        "num_attention_heads": 2, "num_key_value_heads": 2, "first_k_dense_replace": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
-        "n_group": 1, "topk_group": 1, "max_position_embeddings": 128, "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0}
+SIZE = {"vocab_size": strings.TOKENS, "hidden_size": 32, "intermediate_size": 32, "moe_intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "first_k_dense_replace": 4, "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "n_group": 1, "topk_group": 1, "max_position_embeddings": 128, "bos_token_id": None, "eos_token_id": None,
+        "pad_token_id": 0}
 DEEPSEEK = {"kv_lora_rank": 16, "q_lora_rank": None, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
-GEMMA = {"vocab_size": strings.TOKENS, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-         "num_key_value_heads": 2, "head_dim": 16, "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64,
+GEMMA = {"vocab_size": strings.TOKENS, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+         "num_attention_heads": 2,
+         "num_key_value_heads": 2, "head_dim": 16, "layer_types": ["sliding_attention", "full_attention"],
+         "sliding_window": 64,
          "max_position_embeddings": 128, "vocab_size_per_layer_input": 0, "hidden_size_per_layer_input": 0,
          "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0}
 PROMPTS = 8
@@ -59,12 +75,16 @@ class Speculation:
     def __call__(self, logits, params, seeds):
         assert logits.shape[1] == strings.TOKENS ** strings.LENGTH, "no row of strings"
         tokens = []
-        for row, seed, temperature, top_k, top_p in zip(logits, seeds, params["temperature"], params["top_k"], params["top_p"]):
-            sampled = {"temperature": float(temperature), "top_k": int(top_k), "top_p": float(top_p)} if temperature > 0.0 else {}
+        for row, seed, temperature, top_k, top_p in zip(logits, seeds, params["temperature"], params["top_k"],
+                                                        params["top_p"]):
+            sampled = {"temperature": float(temperature), "top_k": int(top_k),
+                       "top_p": float(top_p)} if temperature > 0.0 else {}
             torch.manual_seed(mixed(seed))
             prompt, (more, given) = self.prompt(row), self.arguments()
-            config = GenerationConfig(do_sample=bool(sampled), max_new_tokens=strings.LENGTH + self.drafts, pad_token_id=0, **sampled, **more)
-            out = self.model.generate(prompt, attention_mask=torch.ones_like(prompt), generation_config=config, **given)[0, strings.PROMPT:]
+            config = GenerationConfig(do_sample=bool(sampled), max_new_tokens=strings.LENGTH + self.drafts,
+                                      pad_token_id=0, **sampled, **more)
+            out = self.model.generate(prompt, attention_mask=torch.ones_like(prompt), generation_config=config,
+                                      **given)[0, strings.PROMPT:]
             tokens.append(strings.at(tuple(out[:strings.LENGTH].tolist())))
         return np.array(tokens)
 
@@ -89,8 +109,10 @@ class WithAssistant(Speculation):
     def __init__(self):
         super().__init__(with_weights(Gemma4ForCausalLM(Gemma4TextConfig(**GEMMA)), 1.0), 2)
         own = Gemma4TextConfig(**GEMMA, num_kv_shared_layers=GEMMA["num_hidden_layers"])
-        self.assistant = with_weights(Gemma4AssistantForCausalLM(Gemma4AssistantConfig(text_config=own, backbone_hidden_size=own.hidden_size)), 1.0)
-        self.assistant.generation_config = GenerationConfig(num_assistant_tokens=self.drafts, num_assistant_tokens_schedule="constant")
+        self.assistant = with_weights(Gemma4AssistantForCausalLM(Gemma4AssistantConfig(text_config=own,
+                backbone_hidden_size=own.hidden_size)), 1.0)
+        self.assistant.generation_config = GenerationConfig(num_assistant_tokens=self.drafts,
+                                                            num_assistant_tokens_schedule="constant")
 
     def arguments(self):
         return {}, {"assistant_model": self.assistant}
@@ -98,12 +120,16 @@ class WithAssistant(Speculation):
 
 def components():
     file, generate = "generation/candidate_generator.py", "GenerationMixin.generate with"
-    note = (f"models of one or two layers without experts, width 32 and {strings.TOKENS} tokens with random weights, whose rows are those of a forward pass without "
+    note = (f"models of one or two layers without experts, width 32 and {strings.TOKENS} tokens with random weights, "
+            "whose rows are those of a forward pass without "
             f"cache; a draw is the first {strings.LENGTH} tokens of `generate`")
     layers = f"{generate} use_mtp: MTPCandidateGenerator, MtpModel, _speculative_sampling"
     assistant = f"{generate} assistant_model: SinglePositionMultiTokenCandidateGenerator, _speculative_sampling"
     for name, where, function, run in (
-            ("MTP: GLM 4, two layers", f"{file}, modeling_layers.py", layers, WithLayers(Glm4MoeForCausalLM, Glm4MoeConfig(**SIZE), 2)),
-            ("MTP: DeepSeek V3, one layer", f"{file}, modeling_layers.py", layers, WithLayers(DeepseekV3ForCausalLM, DeepseekV3Config(**SIZE, **DEEPSEEK), 1)),
+            ("MTP: GLM 4, two layers", f"{file}, modeling_layers.py", layers,
+             WithLayers(Glm4MoeForCausalLM, Glm4MoeConfig(**SIZE), 2)),
+            ("MTP: DeepSeek V3, one layer", f"{file}, modeling_layers.py", layers,
+             WithLayers(DeepseekV3ForCausalLM, DeepseekV3Config(**SIZE, **DEEPSEEK), 1)),
             ("Gemma 4 with its assistant", file, assistant, WithAssistant())):
-        yield Component(name, where, function, "sample", run, tv=0.2, options=strings.options_of_prompts(run.distribution, PROMPTS), note=note)
+        yield Component(name, where, function, "sample", run, tv=0.2,
+                        options=strings.options_of_prompts(run.distribution, PROMPTS), note=note)

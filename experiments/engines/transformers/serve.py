@@ -17,7 +17,8 @@ def main(model: str, kind: str, blocks: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         hf_folder.write(model, folder, blocks, samples=kind == "sampling")
         program = os.path.join(os.path.dirname(sys.executable), "transformers")
-        hf_folder.serve([sys.executable, program, "serve", folder, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
+        hf_folder.serve([sys.executable, program, "serve", folder, "--host", "127.0.0.1", "--port", str(port),
+                         "--device", "cpu"],
                         port, "/health")
 
 

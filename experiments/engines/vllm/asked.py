@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import torch
+
 from draftproof import triton_on_cpu
 
 triton_on_cpu.install()
@@ -24,7 +25,8 @@ def requests(params, seeds=None, min_p=None, **more):
     for i, temperature in enumerate(params["temperature"]):
         made.append(SamplingParams(
             temperature=min(float(temperature), 2.0), top_k=int(params["top_k"][i]), top_p=float(params["top_p"][i]),
-            min_p=0.0 if min_p is None else float(min_p[i]), seed=None if seeds is None else int(np.int64(seeds[i])), **more))
+            min_p=0.0 if min_p is None else float(min_p[i]), seed=None if seeds is None else int(np.int64(seeds[i])),
+            **more))
         if temperature > 2.0:
             made[-1].temperature = float(temperature)
     return made

@@ -1,5 +1,5 @@
-"""vLLM's EAGLE-3 drafters without their layers: what both runners do around a head, its d2t scatter, then rejection. In the place of
-target and head are tables of strings."""
+"""vLLM's EAGLE-3 drafters without their layers: what both runners do around a head, its d2t scatter, then rejection. In
+the place of target and head are tables of strings."""
 
 import contextlib
 from types import SimpleNamespace
@@ -43,7 +43,8 @@ class Head(Eagle3LlamaForCausalLM):
 
 
 class Queries:
-    """What the target read in the step before: the last token of each request and the drafts behind it, then what came."""
+    """What the target read in the step before: the last token of each request and the drafts behind it, then what
+    came."""
 
     def __init__(self, tables, requests, known):
         before = getattr(tables, "before", None)
@@ -74,7 +75,8 @@ class Queries:
 def target_rows(tables, requests, known, drafts):
     """[B * (K + 1), TOKENS]; what was drafted is kept for the next step."""
     tables.before = {request: (string, tuple(map(int, row))) for request, string, row in zip(requests, known, drafts)}
-    return np.stack([tables.target(request, (*string, *map(int, row[:i]))) for request, string, row in zip(requests, known, drafts)
+    return np.stack([tables.target(request, (*string, *map(int, row[:i]))) for request, string,
+                     row in zip(requests, known, drafts)
                      for i in range(len(row) + 1)])
 
 
@@ -87,32 +89,45 @@ def step_v1(tables, requests, known, params, seeds):
     proposer = object.__new__(EagleProposer)
     tokens = size * max(strings.PROMPT, DRAFTS + 1)
     vars(proposer).update(
-        method="eagle3", model=Head(tables), hidden_size=strings.WIDTH, uses_mrope=False, supports_mm_inputs=False, needs_extra_input_slots=False,
-        pass_hidden_states_to_model=True, parallel_drafting=False, constant_draft_positions=False, use_heterogeneous_vocab=False,
-        use_local_argmax_reduction=False, use_fp64_gumbel=False, _enable_probabilistic_draft_probs=True, _share_mtp_indices=False, eplb_state=None,
-        allowed_attn_types=None, draft_attn_groups=[], _draft_attn_layer_names=[], block_size=16, max_model_len=LENGTH_MOST,
-        vllm_config=SimpleNamespace(model_config=SimpleNamespace(uses_mrope=False)), input_ids=torch.zeros(tokens, dtype=torch.int32),
-        positions=torch.zeros(tokens, dtype=torch.int64), hidden_states=torch.zeros(tokens, strings.WIDTH), arange=torch.arange(MOST + 1, dtype=torch.int32),
-        token_arange_np=np.arange(MOST + 1, dtype=np.int32), _slot_mapping_buffer=torch.zeros(tokens, dtype=torch.int64),
+        method="eagle3", model=Head(tables), hidden_size=strings.WIDTH, uses_mrope=False, supports_mm_inputs=False,
+        needs_extra_input_slots=False,
+        pass_hidden_states_to_model=True, parallel_drafting=False, constant_draft_positions=False,
+        use_heterogeneous_vocab=False,
+        use_local_argmax_reduction=False, use_fp64_gumbel=False, _enable_probabilistic_draft_probs=True,
+        _share_mtp_indices=False, eplb_state=None,
+        allowed_attn_types=None, draft_attn_groups=[], _draft_attn_layer_names=[], block_size=16,
+        max_model_len=LENGTH_MOST,
+        vllm_config=SimpleNamespace(model_config=SimpleNamespace(uses_mrope=False)),
+        input_ids=torch.zeros(tokens, dtype=torch.int32),
+        positions=torch.zeros(tokens, dtype=torch.int64), hidden_states=torch.zeros(tokens, strings.WIDTH),
+        arange=torch.arange(MOST + 1, dtype=torch.int32),
+        token_arange_np=np.arange(MOST + 1, dtype=np.int32),
+        _slot_mapping_buffer=torch.zeros(tokens, dtype=torch.int64),
         _determine_batch_execution_and_padding=lambda count: (CUDAGraphMode.NONE, count, None))
     metadata = CommonAttentionMetadata(
-        query_start_loc=queries.starts, query_start_loc_cpu=queries.starts.clone(), seq_lens=queries.seq_lens, num_reqs=size,
-        num_actual_tokens=len(queries.tokens), max_query_len=int(queries.lens.max()), max_seq_len=int(queries.seq_lens.max()),
-        block_table_tensor=torch.zeros(size, LENGTH_MOST // 16, dtype=torch.int32), slot_mapping=torch.zeros(len(queries.tokens), dtype=torch.int64))
+        query_start_loc=queries.starts, query_start_loc_cpu=queries.starts.clone(), seq_lens=queries.seq_lens,
+        num_reqs=size,
+        num_actual_tokens=len(queries.tokens), max_query_len=int(queries.lens.max()),
+        max_seq_len=int(queries.seq_lens.max()),
+        block_table_tensor=torch.zeros(size, LENGTH_MOST // 16, dtype=torch.int32),
+        slot_mapping=torch.zeros(len(queries.tokens), dtype=torch.int64))
     at, rejected = None, None
     if hasattr(tables, "before"):  # as the runner pads what was rejected
         drafted = SimpleNamespace(cu_num_draft_tokens=torch.from_numpy(np.cumsum(queries.lens - 1).astype(np.int32)))
-        metadata, at, rejected = proposer.prepare_inputs_padded(metadata, drafted, torch.from_numpy(queries.emitted.astype(np.int32)))
+        metadata, at, rejected = proposer.prepare_inputs_padded(metadata, drafted,
+                                                                torch.from_numpy(queries.emitted.astype(np.int32)))
     rounds = tables.rounds = getattr(tables, "rounds", 0) + 1
-    now = seeds ^ np.uint64(rounds * 0x9E3779B97F4A7C15 & (1 << 64) - 1)  # an engine's generators go on from step to step
+    # an engine's generators go on from step to step
+    now = seeds ^ np.uint64(rounds * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
     torch.manual_seed(~runner_v1.mixed(now[0]) & 0xFFFFFFFF)  # drafts have none of the requests' numbers
     drafts = proposer.propose(
-        DRAFTS, queries.tokens, queries.positions, queries.hidden, torch.tensor(queries.last, dtype=torch.int32), at, metadata,
-        runner_v1.metadata(asked_of(params), strings.TOKENS, now), num_rejected_tokens_gpu=rejected)
+        DRAFTS, queries.tokens, queries.positions, queries.hidden, torch.tensor(queries.last, dtype=torch.int32), at,
+        metadata, runner_v1.metadata(asked_of(params), strings.TOKENS, now), num_rejected_tokens_gpu=rejected)
     strings.check_drafts(tables, requests, known, drafts, params["temperature"] < 1e-5, strings.DRAFT_IDS)
     probs = proposer.take_last_draft_probs()
     rows = target_rows(tables, requests, known, drafts.numpy())
-    return emitted(runner_v1.verify(drafts.flatten().int().numpy(), None if probs is None else probs.flatten(0, 1).numpy(), rows,
+    return emitted(runner_v1.verify(drafts.flatten().int().numpy(),
+                                    None if probs is None else probs.flatten(0, 1).numpy(), rows,
                                     DRAFTS * np.arange(1, size + 1), params, now))
 
 
@@ -124,26 +139,37 @@ def step_v2(block, tables, requests, known, params, seeds):
     cpu, by_slot = torch.device("cpu"), torch.zeros(size, dtype=torch.int64)
     by_slot[slots] = torch.tensor(queries.last)
     vars(speculator).update(
-        method="eagle3", device=cpu, model=Head(tables), dtype=torch.float32, hidden_size=strings.WIDTH, num_speculative_steps=DRAFTS, max_num_reqs=size,
-        max_num_tokens=tokens, dp_size=1, dp_rank=0, use_fp64_gumbel=False, use_local_argmax_reduction=False, draft_watermarker=None, pcp_manager=None,
-        supports_mm_inputs=False, supports_decode_metadata_update=False, acceptance_estimator=None, eplb_state=None, kv_cache_config=None,
-        vllm_config=SimpleNamespace(model_config=SimpleNamespace(max_model_len=LENGTH_MOST)), prefill_cudagraph_manager=None,
-        decode_cudagraph_manager=None, input_buffers=InputBuffers(size, tokens, cpu), idx_mapping=torch.zeros(size, dtype=torch.int64),
-        temperature=torch.zeros(size), seeds=torch.zeros(size, dtype=torch.int64), draft_tokens=torch.zeros(size, DRAFTS, dtype=torch.int64),
+        method="eagle3", device=cpu, model=Head(tables), dtype=torch.float32, hidden_size=strings.WIDTH,
+        num_speculative_steps=DRAFTS, max_num_reqs=size,
+        max_num_tokens=tokens, dp_size=1, dp_rank=0, use_fp64_gumbel=False, use_local_argmax_reduction=False,
+        draft_watermarker=None, pcp_manager=None,
+        supports_mm_inputs=False, supports_decode_metadata_update=False, acceptance_estimator=None, eplb_state=None,
+        kv_cache_config=None,
+        vllm_config=SimpleNamespace(model_config=SimpleNamespace(max_model_len=LENGTH_MOST)),
+        prefill_cudagraph_manager=None,
+        decode_cudagraph_manager=None, input_buffers=InputBuffers(size, tokens, cpu),
+        idx_mapping=torch.zeros(size, dtype=torch.int64),
+        temperature=torch.zeros(size), seeds=torch.zeros(size, dtype=torch.int64),
+        draft_tokens=torch.zeros(size, DRAFTS, dtype=torch.int64),
         draft_logits=torch.zeros(size, DRAFTS, strings.TOKENS), hidden_states=torch.zeros(tokens, strings.WIDTH),
-        current_draft_step=torch.tensor(0), last_token_indices=torch.zeros(size, dtype=torch.int64), sample_src_positions=torch.zeros(size, dtype=torch.int64),
-        block_tables=SimpleNamespace(compute_slot_mappings=lambda *a: None), _build_uniform_attn_metadata=lambda **k: None)
+        current_draft_step=torch.tensor(0), last_token_indices=torch.zeros(size, dtype=torch.int64),
+        sample_src_positions=torch.zeros(size, dtype=torch.int64),
+        block_tables=SimpleNamespace(compute_slot_mappings=lambda *a: None),
+        _build_uniform_attn_metadata=lambda **k: None)
     batch = SimpleNamespace(
-        num_reqs=size, num_tokens=tokens, num_tokens_after_padding=tokens, num_scheduled_tokens=queries.lens, seq_lens_cpu_upper_bound=queries.seq_lens,
-        seq_lens=queries.seq_lens, idx_mapping=torch.from_numpy(slots), input_ids=queries.tokens.int(), positions=queries.positions,
-        query_start_loc=queries.starts, decode_graph_eligible=False)
+        num_reqs=size, num_tokens=tokens, num_tokens_after_padding=tokens, num_scheduled_tokens=queries.lens,
+        seq_lens_cpu_upper_bound=queries.seq_lens,
+        seq_lens=queries.seq_lens, idx_mapping=torch.from_numpy(slots), input_ids=queries.tokens.int(),
+        positions=queries.positions, query_start_loc=queries.starts, decode_graph_eligible=False)
     drafts = speculator.propose(
-        batch, {}, {}, queries.hidden, [queries.hidden], torch.from_numpy(queries.emitted), torch.from_numpy(queries.rejected), by_slot,
+        batch, {}, {}, queries.hidden, [queries.hidden], torch.from_numpy(queries.emitted),
+        torch.from_numpy(queries.rejected), by_slot,
         torch.zeros(size, dtype=torch.int64), states.temperature.gpu, states.seeds.gpu, is_profile=True).numpy()
     strings.check_drafts(tables, requests, known, drafts, params["temperature"] == 0.0, strings.DRAFT_IDS)
     rows, lens = target_rows(tables, requests, known, drafts), np.full(size, DRAFTS)
     inputs = np.column_stack([queries.last, drafts]).reshape(-1)
-    positions = (strings.PROMPT - 1 + np.array([[len(string) + i for i in range(DRAFTS + 1)] for string in known])).reshape(-1)
+    positions = (strings.PROMPT - 1 +
+                 np.array([[len(string) + i for i in range(DRAFTS + 1)] for string in known])).reshape(-1)
     x, _ = runner_v2.processed(states, rows, np.repeat(slots, lens + 1))
     return emitted(runner_v2.rejected(block, states, x, speculator.draft_logits, inputs, positions, lens, slots))
 
@@ -156,10 +182,13 @@ def components():
     return [
         Component("V1 EAGLE-3, rejection", f"{head}, v1/spec_decode/llm_base_proposer.py",
                   f"{scatter}, EagleProposer.propose and prepare_inputs_padded, RejectionSampler.forward", "sample",
-                  strings.sampler_of(step_v1), tv=COARSE, options=strings.options(), note=f"{note}; generators are seeded at each step"),
+                  strings.sampler_of(step_v1), tv=COARSE, options=strings.options(),
+                  note=f"{note}; generators are seeded at each step"),
         Component("V2 EAGLE-3, rejection", f"{head}, {gpu}/target_dependent_ar/speculator.py", v2, "sample",
                   strings.sampler_of(lambda *a: step_v2(False, *a)), tv=0.2, options=strings.options(),
                   note=f"{note}; without graphs, as in a profiling run; draft logits in float32"),
-        Component("V2 EAGLE-3, block verification", f"{head}, {gpu}/target_dependent_ar/speculator.py", f"{v2} with use_block_verification",
-                  "sample", strings.sampler_of(lambda *a: step_v2(True, *a)), tv=0.2, options=strings.options(), note="as the one above"),
+        Component("V2 EAGLE-3, block verification", f"{head}, {gpu}/target_dependent_ar/speculator.py",
+                  f"{v2} with use_block_verification",
+                  "sample", strings.sampler_of(lambda *a: step_v2(True, *a)), tv=0.2, options=strings.options(),
+                  note="as the one above"),
     ]

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from asked import cuts, requests, temperatures
 from component import Component
-from draftproof.callable.filter_cases import filter_cases
 from vllm.v1.sample.ops import topk_topp_triton
 from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p, apply_top_k_top_p_pytorch
 from vllm.v1.sample.sampler import Sampler
+
+from draftproof.callable.filter_cases import filter_cases
 
 choose = topk_topp_triton._topk_topp._dispatch_fn
 
@@ -59,9 +60,12 @@ def components():
     top_p_alone = [dataclasses.replace(case, params={**case.params, "top_k": np.zeros_like(case.params["top_k"])})
                    for case in filter_cases(False)]
     return [
-        Component("top-k, top-p: PyTorch", "v1/sample/ops/topk_topp_sampler.py", "apply_top_k_top_p_pytorch", "filter", native),
-        Component("top-k, top-p: one program a row", file, "apply_top_k_top_p_triton, _topk_topp_kernel", "filter", one_program,
+        Component("top-k, top-p: PyTorch", "v1/sample/ops/topk_topp_sampler.py", "apply_top_k_top_p_pytorch", "filter",
+                  native),
+        Component("top-k, top-p: one program a row", file, "apply_top_k_top_p_triton, _topk_topp_kernel", "filter",
+                  one_program,
                   note=f"batches below {ONE_PROGRAM} are filled up, since a GPU sends those another way; {TILES}"),
-        Component("top-k, top-p: split rows", file, "_apply_topp_split", "filter", split, options={"cases": top_p_alone},
+        Component("top-k, top-p: split rows", file, "_apply_topp_split", "filter", split,
+                  options={"cases": top_p_alone},
                   note="called as apply_top_k_top_p_triton calls it on a GPU; top-k is off"),
     ]

@@ -1,5 +1,6 @@
-"""vLLM's structured output under speculation: masks along drafts by its manager, laid over the rows by its runner, judged by its
-rejection sampler. The grammar behind is a toy automaton of the audit, in the place of XGrammar's matcher."""
+"""vLLM's structured output under speculation: masks along drafts by its manager, laid over the rows by its runner,
+judged by its rejection sampler. The grammar behind is a toy automaton of the audit, in the place of XGrammar's
+matcher."""
 
 from types import SimpleNamespace
 
@@ -46,11 +47,13 @@ class ToyGrammar(StructuredOutputGrammar):
 
 def manager_of(batch, longest, vocab_size):
     config = SimpleNamespace(
-        parallel_config=SimpleNamespace(distributed_executor_backend="mp"), scheduler_config=SimpleNamespace(max_num_seqs=batch),
+        parallel_config=SimpleNamespace(distributed_executor_backend="mp"),
+        scheduler_config=SimpleNamespace(max_num_seqs=batch),
         model_config=SimpleNamespace(skip_tokenizer_init=True, is_diffusion=False),
         structured_outputs_config=SimpleNamespace(enable_in_reasoning=False), num_speculative_tokens=longest)
     manager = StructuredOutputManager(config)
-    manager.backend = SimpleNamespace(allocate_token_bitmask=lambda rows: xgrammar.allocate_token_bitmask(rows, vocab_size))
+    manager.backend = SimpleNamespace(allocate_token_bitmask=lambda rows: xgrammar.allocate_token_bitmask(rows,
+            vocab_size))
     return manager
 
 
@@ -60,7 +63,8 @@ def step(cuts, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, pa
     lens = np.diff(cu_num_draft_tokens, prepend=0)
     starts, vocab_size = cu_num_draft_tokens - lens, target_logits.shape[1]
     names = [f"request {b}" for b in range(len(lens))]
-    requests = {name: SimpleNamespace(request_id=name, use_structured_output=True, structured_output_request=SimpleNamespace(
+    requests = {name: SimpleNamespace(request_id=name, use_structured_output=True,
+                                      structured_output_request=SimpleNamespace(
         grammar=ToyGrammar(matcher), reasoner=None, reasoning_ended=None)) for name, matcher in zip(names, matchers)}
     manager = manager_of(len(lens), int(lens.max(initial=0)), vocab_size)
     scheduled, left = {}, lens.copy()
@@ -73,13 +77,14 @@ def step(cuts, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, pa
     shuffled = names[::-1]  # the scheduler's order is not the runner's
     masks = manager.grammar_bitmask(requests, shuffled, scheduled)
     drafts = np.concatenate([np.arange(start, start + count) for start, count in zip(starts, left)])
-    rows = np.concatenate([np.arange(start + b, start + b + count + 1) for b, (start, count) in enumerate(zip(starts, left))])
+    rows = np.concatenate([np.arange(start + b, start + b + count + 1) for b,
+                           (start, count) in enumerate(zip(starts, left))])
     logits = torch.from_numpy(np.ascontiguousarray(target_logits[rows]))
     apply_grammar_bitmask(SimpleNamespace(scheduled_spec_decode_tokens=scheduled), GrammarOutput(shuffled, masks),
                           SimpleNamespace(req_ids=names), logits)
     if len(drafts):
-        found = runner_v1.verify(draft_tokens[drafts], None if draft_probs is None else draft_probs[drafts], logits.numpy(),
-                                 np.cumsum(left), params, seeds)
+        found = runner_v1.verify(draft_tokens[drafts], None if draft_probs is None else draft_probs[drafts],
+                                 logits.numpy(), np.cumsum(left), params, seeds)
     else:
         found = runner_v1.sample(logits.numpy(), params, seeds)[:, None]
     out = np.full((len(lens), int(lens.max(initial=0)) + 1), -1, np.int64)
@@ -93,14 +98,19 @@ def step(cuts, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, pa
 
 
 def components():
-    about = ("the grammar is the audit's automaton as a StructuredOutputGrammar; requests are taken by the manager in another order than "
-             "by the runner; tokens behind the end token are dropped, as the scheduler does; a request's generator is PyTorch's for the CPU")
-    file, function = "v1/structured_output/__init__.py", ("StructuredOutputManager.grammar_bitmask and validate_tokens, apply_grammar_bitmask, "
+    about = ("the grammar is the audit's automaton as a StructuredOutputGrammar; requests are taken by the manager in "
+             "another order than "
+             "by the runner; tokens behind the end token are dropped, as the scheduler does; a request's generator is "
+             "PyTorch's for the CPU")
+    file, function = "v1/structured_output/__init__.py", ("StructuredOutputManager.grammar_bitmask and "
+                                                          "validate_tokens, apply_grammar_bitmask, "
                                                           "RejectionSampler.forward")
     return [
         Component("V1 grammar, drafts padded", file, function, "constrained", lambda *a: step(False, *a), tv=COARSE,
-                  note=f"drafts from the first forbidden one on are -1 for the masks and stay in the runner, as with asynchronous scheduling; {about}"),
+                  note="drafts from the first forbidden one on are -1 for the masks and stay in the runner, as with "
+                       f"asynchronous scheduling; {about}"),
         Component("V1 grammar, drafts cut", file, function, "constrained", lambda *a: step(True, *a), tv=COARSE,
-                  note="drafts from the first forbidden one on are dropped, as Scheduler.update_draft_token_ids does; the probabilities of those "
+                  note="drafts from the first forbidden one on are dropped, as Scheduler.update_draft_token_ids does; "
+                       "the probabilities of those "
                        f"that stay are passed on, as GPUModelRunner does where the drafter keeps them; {about}"),
     ]

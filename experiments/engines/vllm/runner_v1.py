@@ -10,8 +10,11 @@ from asked import cuts, requests, temperatures
 from component import COARSE, Component, mixed
 from filters import TILES
 from vllm.v1.sample.logits_processor import BatchUpdate, LogitsProcessors
-from vllm.v1.sample.logits_processor.builtin import (LogitBiasLogitsProcessor, MinPLogitsProcessor,
-                                                     MinTokensLogitsProcessor)
+from vllm.v1.sample.logits_processor.builtin import (
+    LogitBiasLogitsProcessor,
+    MinPLogitsProcessor,
+    MinTokensLogitsProcessor,
+)
 from vllm.v1.sample.metadata import SamplingMetadata
 from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p_pytorch
 from vllm.v1.sample.rejection_sampler import RejectionSampler
@@ -28,7 +31,8 @@ def metadata(asked, vocab_size, seeds=None, **more):
                                            for i, seed in enumerate(seeds) if not greedy[i]}
     plain = SamplingMetadata(
         temperature=temperature, all_greedy=bool(greedy.all()), all_random=not greedy.any(), top_p=p, top_k=k,
-        generators=generators, max_num_logprobs=None, no_penalties=True, prompt_token_ids=None, frequency_penalties=none,
+        generators=generators, max_num_logprobs=None, no_penalties=True, prompt_token_ids=None,
+        frequency_penalties=none,
         presence_penalties=none, repetition_penalties=none + 1.0, output_token_ids=[[] for _ in asked],
         allowed_token_ids_mask=None, bad_words_token_ids={}, logitsprocs=LogitsProcessors())
     return dataclasses.replace(plain, **more)
@@ -85,7 +89,8 @@ def verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params
         target_logits_indices=torch.nonzero(~is_bonus)[:, 0], bonus_logits_indices=ends,
         logits_indices=torch.arange(len(target_logits)))
     found = rejection_sampler(drafts, None if draft_probs is None else torch.from_numpy(draft_probs),
-                              torch.from_numpy(target_logits).clone(), metadata(requests(params), target_logits.shape[1], seeds))
+                              torch.from_numpy(target_logits).clone(),
+                              metadata(requests(params), target_logits.shape[1], seeds))
     return found.sampled_token_ids.numpy()
 
 
@@ -93,12 +98,13 @@ def components():
     file, seeds = "v1/sample/sampler.py", "a request's generator is PyTorch's for the CPU, from a mixed seed"
     return [
         Component("V1 bias, minimum length, bad words", "v1/sample/logits_processor/builtin.py",
-                  "LogitBias-, MinTokens- and MinPLogitsProcessor; Sampler.apply_logits_processors with bad words", "filter",
-                  constrained, options=history.with_constraints(),
+                  "LogitBias-, MinTokens- and MinPLogitsProcessor; Sampler.apply_logits_processors with bad words",
+                  "filter", constrained, options=history.with_constraints(),
                   note=f"{history.DESCRIPTION}; then apply_top_k_top_p_pytorch"),
         Component("V1 sampler", file, "Sampler.forward", "sample", sample, tv=COARSE, note=f"{seeds}; {TILES}"),
         Component("V1 penalties and bad words", file, "Sampler.forward with penalties, apply_bad_words", "sample",
-                  sample_penalized, tv=COARSE, options=history.with_penalties(), note=f"{history.DESCRIPTION}; {seeds}"),
-        Component("V1 rejection sampler", "v1/sample/rejection_sampler.py", "RejectionSampler.forward", "verify", verify,
-                  tv=COARSE, note=seeds),
+                  sample_penalized, tv=COARSE, options=history.with_penalties(),
+                  note=f"{history.DESCRIPTION}; {seeds}"),
+        Component("V1 rejection sampler", "v1/sample/rejection_sampler.py", "RejectionSampler.forward", "verify",
+                  verify, tv=COARSE, note=seeds),
     ]

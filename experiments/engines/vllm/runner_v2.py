@@ -44,9 +44,10 @@ def with_states(kinds, x, params, **more):
     size, (tokens, prompt, total) = len(x), history_of(len(x))
     each = torch.arange(size, dtype=torch.int32)
     state = SimpleNamespace(max_num_reqs=size, device=torch.device("cpu"), all_token_ids=SimpleNamespace(gpu=tokens),
-                            prompt_len=SimpleNamespace(gpu=prompt, np=prompt.numpy()), total_len=SimpleNamespace(gpu=total))
-    context = SimpleNamespace(idx_mapping_np=np.arange(size), expanded_idx_mapping=each, expanded_local_pos=torch.zeros_like(each),
-                              input_ids=tokens[:, -1], pos=total.long() - 1)
+                            prompt_len=SimpleNamespace(gpu=prompt, np=prompt.numpy()),
+                            total_len=SimpleNamespace(gpu=total))
+    context = SimpleNamespace(idx_mapping_np=np.arange(size), expanded_idx_mapping=each,
+                              expanded_local_pos=torch.zeros_like(each), input_ids=tokens[:, -1], pos=total.long() - 1)
     for kind in kinds:
         processor = kind(None, state)
         for i, request in enumerate(requests(params, **more)):
@@ -59,7 +60,8 @@ def with_states(kinds, x, params, **more):
 
 def constrained(logits, params):
     x = with_states((LogitBiasState, BadWordsState), torch.from_numpy(history.before_constraints(logits)), params,
-                    logit_bias={history.BIASED: history.BIAS}, min_tokens=history.MIN_TOKENS, stop_token_ids=[history.STOP])
+                    logit_bias={history.BIASED: history.BIAS}, min_tokens=history.MIN_TOKENS,
+                    stop_token_ids=[history.STOP])
     states = states_of(params, np.zeros(len(logits), np.uint64), logits.shape[1])
     return processed(states, x.numpy(), np.arange(len(logits)))[0].numpy()
 
@@ -67,7 +69,8 @@ def constrained(logits, params):
 def sample(logits, params, seeds, steps=None):
     states = states_of(params, seeds, logits.shape[1])
     x, mapping = processed(states, logits, np.arange(len(logits)))
-    positions = torch.zeros(len(logits), dtype=torch.int64) if steps is None else torch.from_numpy(steps.astype(np.int64))
+    positions = torch.zeros(len(logits),
+                            dtype=torch.int64) if steps is None else torch.from_numpy(steps.astype(np.int64))
     return gumbel_sample(x, mapping, states.temperature.gpu, states.seeds.gpu, positions, apply_temperature=False,
                          is_drafting=False).numpy()
 
@@ -85,14 +88,16 @@ def sample_penalized(logits, params, seeds):
 
 
 def rejected(block, states, x, draft_logits, inputs, positions, lens, slots):
-    """Tokens of each request [B, longest + 1], -1 after the last. x: processed target rows; inputs, positions: [rows] of the tokens that
-    these rows come after; lens: drafts of each request; slots: where its state is."""
+    """Tokens of each request [B, longest + 1], -1 after the last. x: processed target rows; inputs, positions: [rows]
+    of the tokens that these rows come after; lens: drafts of each request; slots: where its state is."""
     row_of = np.repeat(np.arange(len(lens)), lens + 1)
     starts = np.concatenate([[0], np.cumsum(lens + 1)])
     local = (np.arange(len(row_of)) - starts[row_of]).astype(np.int32)
     found, count = rejection_sample(
-        x, draft_logits, torch.from_numpy(inputs), torch.from_numpy(starts.astype(np.int32)), torch.from_numpy(positions),
-        torch.from_numpy(slots.astype(np.int32)), torch.from_numpy(slots[row_of].astype(np.int32)), torch.from_numpy(local),
+        x, draft_logits, torch.from_numpy(inputs), torch.from_numpy(starts.astype(np.int32)),
+        torch.from_numpy(positions),
+        torch.from_numpy(slots.astype(np.int32)), torch.from_numpy(slots[row_of].astype(np.int32)),
+        torch.from_numpy(local),
         states.temperature.gpu, states.seeds.gpu, int(lens.max()), use_block_verification=block)
     out = found.numpy().astype(np.int64)
     out[np.arange(out.shape[1])[None, :] >= count.numpy()[:, None]] = -1
@@ -121,14 +126,15 @@ def components():
     gpu = "v1/worker/gpu"
     return [
         Component("V2 bias, minimum length, bad words", f"{gpu}/sample/logit_bias.py, bad_words.py",
-                  "LogitBiasState, BadWordsState, then SamplingStates", "filter", constrained, options=history.with_constraints(cuts=False),
-                  note=f"{history.DESCRIPTION}; top-k and top-p are off"),
-        Component("V2 Gumbel sampling", f"{gpu}/sample/gumbel.py", "gumbel_sample after SamplingStates", "sample", sample, tv=COARSE),
+                  "LogitBiasState, BadWordsState, then SamplingStates", "filter", constrained,
+                  options=history.with_constraints(cuts=False), note=f"{history.DESCRIPTION}; top-k and top-p are off"),
+        Component("V2 Gumbel sampling", f"{gpu}/sample/gumbel.py", "gumbel_sample after SamplingStates", "sample",
+                  sample, tv=COARSE),
         Component("V2 penalties and bad words", f"{gpu}/sample/penalties.py, bad_words.py",
                   "bincount, apply_penalties, BadWordsState, then gumbel_sample", "sample", sample_penalized, tv=COARSE,
                   options=history.with_penalties(), note=f"{history.DESCRIPTION}; bad words after the penalties"),
-        Component("V2 rejection sampling", f"{gpu}/spec_decode/rejection_sampler_utils.py", "rejection_sample", "verify",
-                  lambda *a: verify(False, *a), tv=0.2),
+        Component("V2 rejection sampling", f"{gpu}/spec_decode/rejection_sampler_utils.py", "rejection_sample",
+                  "verify", lambda *a: verify(False, *a), tv=0.2),
         Component("V2 block verification", f"{gpu}/spec_decode/rejection_sampler_utils.py",
                   "rejection_sample with use_block_verification", "verify", lambda *a: verify(True, *a), tv=0.2),
     ]

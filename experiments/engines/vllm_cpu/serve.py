@@ -20,7 +20,8 @@ def main(model: str, drafts: str, blocks: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         hf_folder.write(model, folder, blocks)
         speculation = ["--speculative-config", json.dumps(NGRAM)] if drafts == "ngram" else []
-        hf_folder.serve([sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--host", "127.0.0.1",
+        hf_folder.serve([sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--host",
+                         "127.0.0.1",
                          "--port", str(port), "--dtype", "float32", "--max-model-len", "1024", "--max-num-seqs", "8",
                          "--enforce-eager", "--generation-config", "vllm", *speculation], port, "/health")
 

@@ -1,5 +1,4 @@
 import pytest
-
 from engine.sampler import sample
 
 

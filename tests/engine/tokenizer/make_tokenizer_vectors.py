@@ -23,19 +23,27 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 VECTORS = pathlib.Path(__file__).resolve().parents[2] / "vectors"
 
 TEXTS = [
-    "", " ", "a", "Hello world", "  two  spaces  inside and behind  ", "Hello, world! How's it going? I'd say they'll've we're I'm",
+    "", " ", "a", "Hello world", "  two  spaces  inside and behind  ",
+    "Hello, world! How's it going? I'd say they'll've we're I'm",
     "IT'S SHE'LL 'S 'LL'x don't 's", "déjà vu, Ångström, naïve, ça va, Zoë; cafe\u0301",
-    "日本語のテキスト。漢字とかな、中文文本,한국어 텍스트", "emoji 🙂👍🏽👨‍👩‍👧‍👦 🇩🇪 ❤️ end", "مرحبا بالعالم हिन्दी ไทย Ελληνικά Кириллица",
-    "12345 3.14159 1,000,000 2024-01-31 0x1F x1y22z333 ½ ² Ⅷ ٣٤ 一二", "tabs\tand\nnew lines\r\n\r\n  \n\n\n   indented\n\tcode();\n",
-    " " * 70, " " * 33 + "x" + " " * 17 + "\n" * 9 + " y", "a" * 60, "0" * 25, "!" * 40 + "?!" * 9, "\n \n  \n   \n", "end with space ",
-    "nbsp\u00a0nel\u0085mvs\u180ezwsp\u200bls\u2028ps\u2029nnbsp\u202fideographic\u3000bom\ufeff.", "".join(map(chr, range(0, 128))),
-    "".join(map(chr, range(128, 256))), "<|im_start|>user\nhi<|im_end|>", "mixed日本12語34Text_with-punct(uation)[1]{2}", "for (int i = 0; i < n; ++i) { x[i] += 1; }",
+    "日本語のテキスト。漢字とかな、中文文本,한국어 텍스트",
+    "emoji 🙂👍🏽👨‍👩‍👧‍👦 🇩🇪 ❤️ end", "مرحبا بالعالم हिन्दी ไทย Ελληνικά Кириллица",
+    "12345 3.14159 1,000,000 2024-01-31 0x1F x1y22z333 ½ ² Ⅷ ٣٤ 一二",
+    "tabs\tand\nnew lines\r\n\r\n  \n\n\n   indented\n\tcode();\n",
+    " " * 70, " " * 33 + "x" + " " * 17 + "\n" * 9 + " y", "a" * 60, "0" * 25, "!" * 40 + "?!" * 9, "\n \n  \n   \n",
+    "end with space ",
+    "nbsp\u00a0nel\u0085mvs\u180ezwsp\u200bls\u2028ps\u2029nnbsp\u202fideographic\u3000bom\ufeff.",
+    "".join(map(chr, range(0, 128))),
+    "".join(map(chr, range(128, 256))), "<|im_start|>user\nhi<|im_end|>",
+    "mixed日本12語34Text_with-punct(uation)[1]{2}",
+    "for (int i = 0; i < n; ++i) { x[i] += 1; }",
     "\u2581 already \u2581", "\U0001f600\U0010ffff\U00020000 rare", "The quick brown fox jumps over the lazy dog. " * 2,
 ]
 ALPHABET = list("aabest 'st'reLL  \n\r\t.,!?-_019½é日🙂\u00a0\u3000م\u0301")
 
 # Maps each pre-tokenizer name in a GGUF file to its equivalent in `tokenizers`.
-LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| "
+          r"?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
@@ -68,12 +76,14 @@ def byte_level_vectors():
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = PRE_TOKENIZERS["gpt-2"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trained.train_from_iterator(TEXTS * 2, trainers.BpeTrainer(vocab_size=420, initial_alphabet=alphabet, show_progress=False))
+    trained.train_from_iterator(TEXTS * 2,
+                                trainers.BpeTrainer(vocab_size=420, initial_alphabet=alphabet, show_progress=False))
     model = json.loads(trained.to_str())["model"]
     result = {"model": model, "pre_tokenizers": {}}
     for seed, (name, pre_tokenizer) in enumerate(PRE_TOKENIZERS.items()):
         ignore = name == "llama-bpe"
-        tokenizer = Tokenizer.from_str(json.dumps({**json.loads(trained.to_str()), "model": {**model, "ignore_merges": ignore}}))
+        tokenizer = Tokenizer.from_str(json.dumps({**json.loads(trained.to_str()),
+                                                   "model": {**model, "ignore_merges": ignore}}))
         tokenizer.pre_tokenizer = pre_tokenizer
         described = json.loads(tokenizer.to_str())["pre_tokenizer"]
         result["pre_tokenizers"][name] = {
@@ -86,8 +96,10 @@ def byte_level_vectors():
 
 # Composed and not, in one order of marks and the other, Hangul by letters, singletons, what composition leaves alone.
 MARKS = [
-    "cafe\u0301 De\u0301ja\u0300 vu", "\u212bngstro\u0308m, \u2126, K\u212a", "q\u0307\u0323 q\u0323\u0307 s\u0323\u0307", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uac00\u11a8",
-    "\u0958\u09dc\u0344\u0387\u1fef", "\ufb01 \u00bd \u2460 \uff21", "a\u0301\u0301 \u0301 \n\u0301x", "e\u0301<|end|>e\u0301", "\U0001d15e \U0002f800 \ufa0e\uf900", "\u3051\u3099\u304b\u309a\u30cf\u309a",
+    "cafe\u0301 De\u0301ja\u0300 vu", "\u212bngstro\u0308m, \u2126, K\u212a",
+    "q\u0307\u0323 q\u0323\u0307 s\u0323\u0307", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uac00\u11a8",
+    "\u0958\u09dc\u0344\u0387\u1fef", "\ufb01 \u00bd \u2460 \uff21", "a\u0301\u0301 \u0301 \n\u0301x",
+    "e\u0301<|end|>e\u0301", "\U0001d15e \U0002f800 \ufa0e\uf900", "\u3051\u3099\u304b\u309a\u30cf\u309a",
 ]
 
 
@@ -97,9 +109,11 @@ def composed_vectors(model):
     tokenizer.pre_tokenizer = PRE_TOKENIZERS["qwen2"]
     tokenizer.add_special_tokens(["<|end|>"])
     generator = random.Random(12)
-    marked = ["".join(generator.choices("aeoqs \u0301\u0323\u0307\u0308\u0344\u1100\u1161\u11a8\u304b\u3099\u309a", k=12)) for _ in range(60)]
+    marked = ["".join(generator.choices("aeoqs \u0301\u0323\u0307\u0308\u0344\u1100\u1161\u11a8\u304b\u3099\u309a",
+                                        k=12)) for _ in range(60)]
     described = json.loads(tokenizer.to_str())
-    return {"normalizer": described["normalizer"], "cases": [[text, tokenizer.encode(text).ids] for text in texts(11, 20) + MARKS + marked]}
+    return {"normalizer": described["normalizer"],
+            "cases": [[text, tokenizer.encode(text).ids] for text in texts(11, 20) + MARKS + marked]}
 
 
 def metaspace_vectors():
@@ -112,23 +126,29 @@ def metaspace_vectors():
     described = json.loads(tokenizer.to_str())
     described["added_tokens"] = described["added_tokens"][:3]
     tokenizer = Tokenizer.from_str(json.dumps(described))
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    return {"tokenizer": described, "cases": cases(lambda text: tokenizer.encode(text, add_special_tokens=False).ids, 7)}
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)])
+    return {"tokenizer": described,
+            "cases": cases(lambda text: tokenizer.encode(text, add_special_tokens=False).ids, 7)}
 
 
 def sentence_piece_vectors():
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS[3:8] * 20 + TEXTS[25:26] * 20), model_writer=model, model_type="bpe", vocab_size=420, byte_fallback=True,
-        normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=0.99, minloglevel=2, user_defined_symbols=["<tool>"])
+        sentence_iterator=iter(TEXTS[3:8] * 20 + TEXTS[25:26] * 20), model_writer=model, model_type="bpe",
+        vocab_size=420, byte_fallback=True,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, character_coverage=0.99, minloglevel=2,
+        user_defined_symbols=["<tool>"])
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     pieces = [processor.id_to_piece(i) for i in range(len(processor))]
-    kinds = [3 if processor.is_control(i) else 2 if processor.is_unknown(i) else 6 if processor.is_byte(i) else 1 for i in range(len(pieces))]
+    kinds = [3 if processor.is_control(i) else 2 if processor.is_unknown(i) else 6 if processor.is_byte(i) else 1
+             for i in range(len(pieces))]
     kinds[pieces.index("<tool>")] = 4
     scores = [processor.get_score(i) for i in range(len(pieces))]
     # The library ends a text at a zero character, and keeps its own symbol for spaces apart.
     usable = [text for text in texts(8, 40) if "\0" not in text and text != ""]
-    return {"pieces": pieces, "kinds": kinds, "scores": scores, "cases": [[text, processor.encode(text)] for text in usable]}
+    return {"pieces": pieces, "kinds": kinds, "scores": scores,
+            "cases": [[text, processor.encode(text)] for text in usable]}
 
 
 CONVERSATIONS = [
@@ -167,7 +187,8 @@ def write(name, value):
 
 def main():
     byte_level = byte_level_vectors()
-    write("tokenizers.json", {"byte_level": byte_level, "composed": composed_vectors(byte_level["model"]), "metaspace": metaspace_vectors(), "sentence_piece": sentence_piece_vectors()})
+    write("tokenizers.json", {"byte_level": byte_level, "composed": composed_vectors(byte_level["model"]),
+                              "metaspace": metaspace_vectors(), "sentence_piece": sentence_piece_vectors()})
     if len(sys.argv) > 1:
         write("smollm2_ids.json", shipped_vectors(sys.argv[1]))
 

@@ -4,11 +4,11 @@
     python3 -m venv venv && venv/bin/pip install gguf safetensors numpy
     venv/bin/python tests/engine/transformer/compare_with_numpy.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
 
-Every row of logits that the program verified (verified_rows.py) is computed again from the blocks of the file: activations
-are rounded to int8 by blocks of 32, and a block's sum is one of integers. Of the package gguf only the tensors' bytes are
-used. Prints the differences, and fails unless every logit has the same bits: one activation that is rounded to another integer
-changes others behind it, and after a few layers all, so that nothing in between can be asked for. The rows of the f32 target
-must differ, or the comparison says nothing.
+Every row of logits that the program verified (verified_rows.py) is computed again from the blocks of the file:
+activations are rounded to int8 by blocks of 32, and a block's sum is one of integers. Of the package gguf only the
+tensors' bytes are used. Prints the differences, and fails unless every logit has the same bits: one activation that is
+rounded to another integer changes others behind it, and after a few layers all, so that nothing in between can be asked
+for. The rows of the f32 target must differ, or the comparison says nothing.
 """
 
 import sys
@@ -23,13 +23,14 @@ f32 = np.float32
 
 
 def fma(a, b, c):
-    """a b + c in binary32, rounded once. In binary64 the product is exact; where the sum's rounding there hits the middle of
-    two numbers of binary32, what it left out decides."""
+    """a b + c in binary32, rounded once. In binary64 the product is exact; where the sum's rounding there hits the
+    middle of two numbers of binary32, what it left out decides."""
     product = np.asarray(a, np.float64) * b
     total = np.asarray(product + c)
     in_middle = (total.view(np.int64) & 0x1fffffff) == 0x10000000
     if in_middle.any():
-        s, p, q = total[in_middle], np.broadcast_to(product, total.shape)[in_middle], np.broadcast_to(c, total.shape)[in_middle].astype(np.float64)
+        s, p, q = total[in_middle], np.broadcast_to(product, total.shape)[in_middle], np.broadcast_to(c,
+                total.shape)[in_middle].astype(np.float64)
         left_out = (p - (s - (s - p))) + (q - (s - p))
         total[in_middle] = np.where(left_out == 0, s, np.nextafter(s, np.copysign(np.inf, left_out)))
     return total.astype(f32)
@@ -48,8 +49,8 @@ def exp(x):
 
 
 def lanes_sum(x, add):
-    """Along the last axis by the written order: element i into lane i mod 16 by add(element, lane), then lanes l and l + 8, 4, 2,
-    1 are added."""
+    """Along the last axis by the written order: element i into lane i mod 16 by add(element, lane), then lanes l and l
+    + 8, 4, 2, 1 are added."""
     x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % 16)])
     lanes = np.zeros(x.shape[:-1] + (16,), f32)
     for part in range(0, x.shape[-1], 16):
@@ -66,7 +67,8 @@ class Matrix:
         kind = tensor.tensor_type.name
         rows = tensor.data.shape[0]
         data = tensor.data.reshape(rows, -1, {"Q8_0": 34, "Q4_1": 20}[kind])
-        halves = lambda at: data[:, :, at:at + 2].copy().view(np.float16)[:, :, 0].astype(f32).T
+        def halves(at):
+            return data[:, :, at:at + 2].copy().view(np.float16)[:, :, 0].astype(f32).T
         self.scales = halves(0)
         if kind == "Q8_0":
             self.minima = None
@@ -101,21 +103,25 @@ class Matrix:
 class Model:
     def __init__(self, path):
         reader = GGUFReader(path)
-        field = lambda name: reader.fields["llama." + name].contents()
-        self.layers, self.heads, self.kv_heads = field("block_count"), field("attention.head_count"), field("attention.head_count_kv")
+        def field(name):
+            return reader.fields["llama." + name].contents()
+        self.layers, self.heads, self.kv_heads = field("block_count"), field("attention.head_count"), field(
+                "attention.head_count_kv")
         self.head_size = field("embedding_length") // self.heads
         self.base, self.epsilon = field("rope.freq_base"), f32(field("attention.layer_norm_rms_epsilon"))
         kinds = {tensor.tensor_type.name for tensor in reader.tensors}
         if not kinds <= {"Q8_0", "Q4_1", "F32"}:
             sys.exit(f"{path}: has tensors of {', '.join(sorted(kinds))}; expected Q8_0, Q4_1 and F32 alone")
-        self.tensors = {t.name.removesuffix(".weight"): np.array(t.data) if t.tensor_type.name == "F32" else Matrix(t) for t in reader.tensors}
+        self.tensors = {t.name.removesuffix(".weight"): np.array(t.data) if t.tensor_type.name == "F32" else Matrix(t)
+                        for t in reader.tensors}
         if "output" in self.tensors:
             sys.exit(f"{path}: has a head of its own; expected a tied one")
         self.tokens = []  # those whose keys and values are kept
         self.kept = [(np.zeros((0, self.kv_heads, self.head_size), f32),) * 2 for _ in range(self.layers)]
 
     def norm(self, x, weight):
-        r = f32(1) / np.sqrt(lanes_sum(x, lambda element, lane: fma(element, element, lane)) / f32(x.shape[-1]) + self.epsilon)
+        r = f32(1) / np.sqrt(lanes_sum(x, lambda element, lane: fma(element, element, lane)) / f32(x.shape[-1]) +
+                             self.epsilon)
         return (x * r[:, None]) * weight
 
     def rotate(self, x, first):
@@ -146,14 +152,17 @@ class Model:
     def logits(self, tokens, rows):
         """Of the last `rows` of the tokens. Those before them that the last call had as well are not computed again."""
         w = self.tensors
-        split = lambda x: x.reshape(len(x), -1, self.head_size)
-        half = lambda x: x.astype(np.float16).astype(f32)
+        def split(x):
+            return x.reshape(len(x), -1, self.head_size)
+        def half(x):
+            return x.astype(np.float16).astype(f32)
         differ = [i for i, (a, b) in enumerate(zip(tokens, self.tokens)) if a != b]
         first = min(differ + [len(self.tokens), len(tokens) - rows])
         self.tokens = list(tokens)
         x = np.stack([w["token_embd"].row(int(t)) for t in tokens[first:]])
         for layer in range(self.layers):
-            of = lambda name: w[f"blk.{layer}.{name}"]
+            def of(name):
+                return w[f"blk.{layer}.{name}"]
             h = self.norm(x, of("attn_norm"))
             q, k, v = (split(of(name).product(h)) for name in ("attn_q", "attn_k", "attn_v"))
             k = np.concatenate([self.kept[layer][0][:first], half(self.rotate(k, first))])

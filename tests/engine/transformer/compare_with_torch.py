@@ -5,8 +5,8 @@
     venv/bin/python tests/engine/transformer/compare_with_torch.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
 
 Every row of logits that the program verified (verified_rows.py) is computed again from its tokens. Weights are decoded
-by the package gguf; of the program only tokens and rows are used. Prints the errors of both arithmetics, and fails where
-those of f32 are not rounding. The bits of int8 are judged by compare_with_numpy.py.
+by the package gguf; of the program only tokens and rows are used. Prints the errors of both arithmetics, and fails
+where those of f32 are not rounding. The bits of int8 are judged by compare_with_numpy.py.
 """
 
 import sys
@@ -19,8 +19,10 @@ from verified_rows import differences, verified_steps
 
 MEAN_ERROR_MAX = 0.01  # of f32; keys and values are rounded to half precision
 NAMES = {
-    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
-    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
 }
 
 
@@ -32,17 +34,22 @@ def halves(weight, heads):
 
 def load_model(path):
     reader = GGUFReader(path)
-    field = lambda name: reader.fields["llama." + name].contents()
+    def field(name):
+        return reader.fields["llama." + name].contents()
     heads, kv_heads = field("attention.head_count"), field("attention.head_count_kv")
     tensors = {t.name: dequantize(t.data, t.tensor_type).astype(np.float32) for t in reader.tensors}
     embedding = tensors["token_embd.weight"]
     config = LlamaConfig(
-        vocab_size=len(embedding), hidden_size=field("embedding_length"), intermediate_size=field("feed_forward_length"),
-        num_hidden_layers=field("block_count"), num_attention_heads=heads, num_key_value_heads=kv_heads, rope_theta=field("rope.freq_base"),
-        rms_norm_eps=field("attention.layer_norm_rms_epsilon"), max_position_embeddings=field("context_length"), tie_word_embeddings="output.weight" not in tensors)
+        vocab_size=len(embedding), hidden_size=field("embedding_length"),
+        intermediate_size=field("feed_forward_length"),
+        num_hidden_layers=field("block_count"), num_attention_heads=heads, num_key_value_heads=kv_heads,
+        rope_theta=field("rope.freq_base"),
+        rms_norm_eps=field("attention.layer_norm_rms_epsilon"), max_position_embeddings=field("context_length"),
+        tie_word_embeddings="output.weight" not in tensors)
     if hasattr(config, "rope_parameters"):  # transformers 5 reads it there
         config.rope_parameters = {"rope_type": "default", "rope_theta": field("rope.freq_base")}
-    state = {"model.embed_tokens.weight": embedding, "model.norm.weight": tensors["output_norm.weight"], "lm_head.weight": tensors.get("output.weight", embedding)}
+    state = {"model.embed_tokens.weight": embedding, "model.norm.weight": tensors["output_norm.weight"],
+             "lm_head.weight": tensors.get("output.weight", embedding)}
     for name, tensor in tensors.items():
         if not name.startswith("blk."):
             continue
@@ -51,7 +58,8 @@ def load_model(path):
             tensor = halves(tensor, heads if kind == "attn_q" else kv_heads)
         state[f"model.layers.{layer}.{NAMES[kind]}.weight"] = tensor
     model = LlamaForCausalLM(config).float().eval()
-    missing = model.load_state_dict({name: torch.from_numpy(np.ascontiguousarray(t)) for name, t in state.items()}, strict=False)
+    missing = model.load_state_dict({name: torch.from_numpy(np.ascontiguousarray(t)) for name, t in state.items()},
+                                    strict=False)
     if missing.missing_keys or missing.unexpected_keys:
         sys.exit(f"tensors that do not fit: {missing}")
     return model

@@ -4,8 +4,8 @@
 It is committed, so this is run only to change it:
     python3 -m venv venv && venv/bin/pip install gguf numpy
     venv/bin/python tests/engine/weights/make_block_formats.py
-A line is `decode KIND BLOCK VALUES` or `encode KIND VALUES BLOCK`, blocks and little-endian binary32 values in hexadecimal.
-Last written with gguf 0.19.0.
+A line is `decode KIND BLOCK VALUES` or `encode KIND VALUES BLOCK`, blocks and little-endian binary32 values in
+hexadecimal. Last written with gguf 0.19.0.
 """
 
 import pathlib
@@ -26,10 +26,12 @@ def random_blocks(kind, count, random):
     blocks = random.integers(0, 256, (count, size), dtype=np.uint8)
     for i in range(count):
         for place in SCALES.get(kind, []):
-            scale = [0.0123, 5 * 2.0**-24, -0.71, 65504.0][i] if i < 4 else random.uniform(-2, 2) * 2.0**-random.integers(0, 20)
+            scale = [0.0123, 5 * 2.0**-24, -0.71, 65504.0][i] if i < 4 else random.uniform(-2,
+                    2) * 2.0**-random.integers(0, 20)
             blocks[i, place : place + 2] = np.frombuffer(np.float16(scale).tobytes(), dtype=np.uint8)
     if kind in ("F16", "BF16", "F32"):  # a finite value, a subnormal, zeros of both signs, infinity
-        specials = {"F16": [0x3C01, 0x0001, 0x8000, 0x83FF, 0x7C00, 0xFBFF], "BF16": [0x3F81, 0x0001, 0x8000, 0x807F, 0xFF80, 0x7F7F],
+        specials = {"F16": [0x3C01, 0x0001, 0x8000, 0x83FF, 0x7C00, 0xFBFF],
+                    "BF16": [0x3F81, 0x0001, 0x8000, 0x807F, 0xFF80, 0x7F7F],
                     "F32": [0x3F800001, 1, 0x80000000, 0x7F7FFFFF]}[kind]
         blocks = np.array(specials, dtype=np.uint32 if kind == "F32" else np.uint16).view(np.uint8).reshape(count, size)
     return blocks

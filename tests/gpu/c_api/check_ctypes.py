@@ -54,7 +54,8 @@ Verify = struct("draftproof_verify_arguments", ("requests", I64), ("draft_tokens
                 ("constraints", Constraints), ("proposal_kind", I32), ("proposal", Rows),
                 ("draft_parameters", Parameters), ("proposal_sums", RowSums), ("randomness", Randomness),
                 "num_accepted tokens logprobs path status workspace", ("workspace_bytes", I64))
-VerifyByName = struct("draftproof_verify_by_name_arguments", "verifier", ("sampler", I32), "position", ("drafts", Verify))
+VerifyByName = struct("draftproof_verify_by_name_arguments", "verifier", ("sampler", I32), "position",
+                      ("drafts", Verify))
 TreeMask = struct("draftproof_tree_mask_arguments", ("requests", I64), ("draft_tokens_total", I64),
                   ("draft_len_max", I64), "cu_num_draft_tokens parents depths mask", ("words_per_row", I64), "status")
 

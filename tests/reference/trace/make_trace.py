@@ -6,8 +6,8 @@
     make_trace.py big FILE REQUESTS DRAFTS VOCABULARY    writes a large one, to measure
 
 What a verifier emits is deterministic where the row is greedy, where p(x) = 0 (rejected whatever the coin) and where
-p(x) >= q(x) > 0 (accepted whatever the coin), if the distribution that the last token is drawn from has a single token. The
-traces here are made of such rows only, and the expected tokens come from numpy, not from draftproof.
+p(x) >= q(x) > 0 (accepted whatever the coin), if the distribution that the last token is drawn from has a single token.
+The traces here are made of such rows only, and the expected tokens come from numpy, not from draftproof.
 """
 
 import hashlib
@@ -49,18 +49,18 @@ def greedy_with_every_edit(rng):
             free = rng.normal(0, 2, vocabulary).astype(np.float16)
             mask = rng.random(vocabulary) < 0.8
             rows.append(row), unconditional.append(free), masks.append(mask)
-            l = row.astype(F32)
+            at = row.astype(F32)
             if guidance[b] != 1:
-                l = free.astype(F32) + guidance[b] * (l - free.astype(F32))
-            l[~mask] = -np.inf
-            l[biases[b]] += bias_values[b]
+                at = free.astype(F32) + guidance[b] * (at - free.astype(F32))
+            at[~mask] = -np.inf
+            at[biases[b]] += bias_values[b]
             for token in set(history + written):
                 count = written.count(token)
-                l[token] = l[token] / repetition[b] if l[token] > 0 else l[token] * repetition[b]
+                at[token] = at[token] / repetition[b] if at[token] > 0 else at[token] * repetition[b]
                 if count > 0:
-                    l[token] -= frequency[b] * F32(count)
-                    l[token] -= presence[b]
-            best = int(np.argmax(l))
+                    at[token] -= frequency[b] * F32(count)
+                    at[token] -= presence[b]
+            best = int(np.argmax(at))
             if alive:
                 tokens.append(best)
             if i < draft_len[b]:

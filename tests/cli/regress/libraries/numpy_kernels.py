@@ -14,7 +14,8 @@ def _filtered(row, temperature, top_k, top_p, min_p):
     mass = np.exp(kept.astype(np.float64) - kept.max())
     order = np.lexsort((np.arange(len(row)), -kept))
     before = np.cumsum(mass[order]) - mass[order]
-    dropped = before >= (1.03 if FAULT == "top_p" else 1.0) * np.float64(top_p) * mass.sum() if top_p < 1 else np.zeros(len(row), dtype=bool)
+    dropped = before >= (1.03 if FAULT == "top_p"
+                         else 1.0) * np.float64(top_p) * mass.sum() if top_p < 1 else np.zeros(len(row), dtype=bool)
     dropped |= mass[order] < np.float64(min_p) * mass.max()
     if top_k > 0:
         dropped[top_k:] = True
@@ -42,7 +43,8 @@ def filter(logits, temperature, top_k, top_p, min_p):
 def sample(logits, params, uniforms):
     print("what a function prints is no answer")
     tokens = []
-    for row, t, k, p, m, u in zip(logits, *(params[name] for name in ("temperature", "top_k", "top_p", "min_p")), uniforms):
+    for row, t, k, p, m, u in zip(logits, *(params[name] for name in ("temperature", "top_k", "top_p", "min_p")),
+                                  uniforms):
         kept = _filtered(row, t, k, p, m)
         tokens.append(_draw(np.exp(kept - kept.max()), u))
     return tokens
@@ -70,7 +72,8 @@ def verify_chain(draft_tokens, cu_num_draft_tokens, target_probs, draft_probs, c
 def guidance(conditional, unconditional, scale):
     s = scale[:, None]
     with np.errstate(invalid="ignore"):
-        return np.where(s == 1, conditional, np.where(np.isinf(conditional), -np.inf, unconditional + s * (conditional - unconditional)))
+        return np.where(s == 1, conditional,
+                        np.where(np.isinf(conditional), -np.inf, unconditional + s * (conditional - unconditional)))
 
 
 def tree_mask(cu_num_draft_tokens, parents, draft_len_max):
