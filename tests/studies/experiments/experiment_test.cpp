@@ -138,6 +138,9 @@ TEST_CASE("a claim may be of any figure of a run, of one slot's acceptance, and 
   const ClaimVerdict ratio = run_scenario("figure = \"throughput\"\nover = \"k1\"\n").claims[0];
   CHECK(ratio.model.low == Approx(0.75).epsilon(0.01));
   CHECK(ratio.outcome == ClaimOutcome::refuted);
+  // Over the same policy with a step of 3 ms in place of 1 ms and what drafting adds.
+  const auto slower = run_scenario("figure = \"step_ms\"\nover = \"k1\"\nover_set = { \"linear.target_ms\" = 3.0 }\n");
+  CHECK(slower.claims[0].model.low == Approx(2.0 / 3.5).epsilon(0.01));
   const auto refusal = [](const std::string& rest) { return error_of(ErrorKind::input, [&] { run_scenario(rest); }); };
   for (const auto& [rest, error] :
        {std::pair("figure = \"speed\"\n", "it is 'speed'; expected a figure of a run (throughput, "),
