@@ -94,6 +94,18 @@ void print_sim_report(std::ostream& out, const Scenario& scenario, std::span<con
         report.name, [&](const Column& column) { return text(column.format, report.figure(column.figure).mean); },
         ratio);
   }
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const FleetOptions& fleet = scenario.policies[i].fleet;
+    if (fleet.servers == 1) continue;
+    out << (i == 0 ? "\n" : "") << reports[i].name << ": " << fleet.servers << " servers, router "
+        << name_of(fleet.router);
+    if (fleet.guided_servers > 0) out << ", " << fleet.guided_servers << " for guided requests";
+    const auto tail = [&](std::size_t k) { return text("%.2f", reports[i].tails_ms[k].mean); };
+    if (scenario.workload.companion_prompt_len)
+      out << "; p99 of TTFT and TPOT, ms: guided " << tail(0) << ", " << tail(1) << ", others " << tail(2) << ", "
+          << tail(3);
+    out << '\n';
+  }
   std::int64_t steps = 0;
   double wall_s = 0.0;
   for (const PolicyReport& report : reports) {

@@ -25,6 +25,7 @@ struct Run {
   std::int64_t sequence_steps = 0;
   std::int64_t events = 0;
   double wall_s = 0.0;
+  std::array<double, 4> tails_ms{};
 
   double& operator[](Figure figure) { return figures[static_cast<std::size_t>(figure)]; }
 };
@@ -51,7 +52,8 @@ void set_acceptance(Run& run, const AcceptanceCounts& acceptance) {
 
 Run run_serving(const Scenario& scenario, const ScenarioPolicy& policy, const Workload& workload,
                 const AcceptanceModel& acceptance, ServingObserver* observer) {
-  ServingOptions options{scenario.scheduler, policy.speculation, policy.drafting, scenario.warmup_requests};
+  ServingOptions options{scenario.scheduler, policy.speculation, policy.drafting, scenario.warmup_requests,
+                         policy.fleet};
   const ServingResult result = simulate(workload, *policy.cost, acceptance, options, observer);
   const EngineMetrics& metrics = result.metrics;
   Run run;
@@ -63,13 +65,16 @@ Run run_serving(const Scenario& scenario, const ScenarioPolicy& policy, const Wo
   set_latency(run, Figure::ttft_p50, result.ttft);
   set_latency(run, Figure::tpot_p50, result.tpot);
   set_latency(run, Figure::itl_p50, result.inter_token);
-  run[Figure::queue_mean] = metrics.queue.mean_ns() * 1e-6;
+  run[Figure::queue_mean] = result.queue_mean_ns * 1e-6;
   run[Figure::running_mean] = static_cast<double>(metrics.sequence_steps) / static_cast<double>(metrics.steps);
   run[Figure::kv_use] = metrics.kv_usage_mean();
   run[Figure::kv_waste] = result.kv_waste;
   run[Figure::step_ms] = static_cast<double>(metrics.busy_ns) * 1e-6 / static_cast<double>(metrics.steps);
   run[Figure::draft_share] = static_cast<double>(metrics.draft_ns) / static_cast<double>(metrics.busy_ns);
   run[Figure::preemptions] = static_cast<double>(metrics.preemptions);
+  const LatencySummary* const kinds[] = {&result.ttft_guided, &result.tpot_guided, &result.ttft_plain,
+                                         &result.tpot_plain};
+  for (std::size_t i = 0; i < run.tails_ms.size(); ++i) run.tails_ms[i] = static_cast<double>(kinds[i]->p99_ns) * 1e-6;
   run.requests = workload.options().num_requests;
   run.sequence_steps = metrics.sequence_steps;
   run.events = result.events;
@@ -148,6 +153,14 @@ Json policy_json(const ScenarioPolicy& policy, const PolicyReport& report) {
         Figure::acceptance_length, Figure::tokens_per_step, Figure::step_ms, Figure::draft_share, Figure::preemptions})
     json[name_of(figure)] = number(report.figure(figure).mean);
   json["acceptance_by_position"] = acceptance_json(report.acceptance);
+  if (policy.fleet.servers > 1) {
+    constexpr const char* kTails[] = {"guided_ttft_ms_p99", "guided_tpot_ms_p99", "plain_ttft_ms_p99",
+                                      "plain_tpot_ms_p99"};
+    json["servers"] = policy.fleet.servers;
+    json["router"] = name_of(policy.fleet.router);
+    json["guided_servers"] = policy.fleet.guided_servers;
+    for (std::size_t i = 0; i < report.tails_ms.size(); ++i) json[kTails[i]] = number(report.tails_ms[i].mean);
+  }
   json["speedup"] = estimate_json(report.speedup);
   json["latency_ratio"] = estimate_json(report.latency_ratio);
   json["requests"] = report.requests;
@@ -230,6 +243,8 @@ std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
     };
     for (std::size_t f = 0; f < kFigures; ++f)
       report.figures[f] = estimate_of(values_of([&](std::size_t r) { return run(at, r).figures[f]; }));
+    for (std::size_t i = 0; i < report.tails_ms.size(); ++i)
+      report.tails_ms[i] = estimate_of(values_of([&](std::size_t r) { return run(at, r).tails_ms[i]; }));
     report.speedup = ratio(Figure::throughput, false);
     report.latency_ratio = ratio(Figure::tpot_p50, true);
     for (std::size_t r = 0; r < replications; ++r) {

@@ -57,10 +57,11 @@ Estimate estimate_of(const std::vector<double>& values);
 struct PolicyReport {
   std::string name;
   std::array<Estimate, kFigures> figures;
-  Estimate speedup;             // throughput / that of the first policy in the same replication
-  Estimate latency_ratio;       // TPOT p50 of the first policy / this one's; not a number of a static batch
-  AcceptanceCounts acceptance;  // of all replications
-  std::int64_t requests = 0;    // of all replications, as the following
+  Estimate speedup;                  // throughput / that of the first policy in the same replication
+  Estimate latency_ratio;            // TPOT p50 of the first policy / this one's; not a number of a static batch
+  std::array<Estimate, 4> tails_ms;  // p99 of TTFT and TPOT of guided requests, then of the others
+  AcceptanceCounts acceptance;       // of all replications
+  std::int64_t requests = 0;         // of all replications, as the following
   std::int64_t sequence_steps = 0;
   std::int64_t events = 0;
   double wall_s = 0.0;  // on one thread each

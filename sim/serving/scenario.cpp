@@ -117,7 +117,7 @@ LengthOptions read_lengths(const TomlValue& value, bool recorded) {
 }
 
 WorkloadOptions read_workload(const TomlValue& table, std::int64_t& warmup_requests) {
-  table.allow_only({"requests", "warmup", "arrivals", "prompt", "output", "companion_prompt"});
+  table.allow_only({"requests", "warmup", "arrivals", "prompt", "output", "companion_prompt", "guided_share"});
   WorkloadOptions workload;
   workload.num_requests = table.at("requests").integer(1, std::int64_t{1} << 32);
   warmup_requests = table.integer_or("warmup", 0, 0, workload.num_requests - 1);
@@ -127,6 +127,11 @@ WorkloadOptions read_workload(const TomlValue& table, std::int64_t& warmup_reque
   workload.output = read_lengths(table.at("output"), recorded);
   if (const TomlValue* companion = table.find("companion_prompt"))
     workload.companion_prompt_len = static_cast<std::int32_t>(companion->integer(1, kInt32Max));
+  if (const TomlValue* share = table.find("guided_share")) {
+    workload.guided_share = share->number(0.0, 1.0);
+    if (!workload.companion_prompt_len)
+      throw input_error(share->where(), "it stands without companion_prompt; expected that beside it");
+  }
   at_value(table.at("arrivals"), [&] { Workload(workload, 0); });
   return workload;
 }
@@ -167,9 +172,28 @@ bool is_name(const std::string& text) {
   });
 }
 
+FleetOptions read_fleet(const TomlValue& policy, const TomlValue& file) {
+  FleetOptions fleet;
+  fleet.servers = int32_or(file, "servers", 1, 1, 1024);
+  const TomlValue* router = policy_or_file(policy, file, "router");
+  const TomlValue* guided = policy_or_file(policy, file, "guided_servers");
+  for (const TomlValue* const value : {router, guided})
+    if (value != nullptr && fleet.servers == 1)
+      throw input_error(value->where(), "there is one server; expected servers above 1 at the top of the file");
+  if (router != nullptr) {
+    const std::string name = one_of(*router, {"in_turn", "fewest_requests", "fewest_tokens"});
+    fleet.router = name == "in_turn"           ? Router::in_turn
+                   : name == "fewest_requests" ? Router::fewest_requests
+                                               : Router::fewest_tokens;
+  }
+  if (guided != nullptr) fleet.guided_servers = static_cast<std::int32_t>(guided->integer(0, fleet.servers - 1));
+  return fleet;
+}
+
 ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const ScenarioServer& server) {
-  table.allow_only({"name", "speculation", "drafter", "acceptance", "tree_depth"});
+  table.allow_only({"name", "speculation", "drafter", "acceptance", "tree_depth", "router", "guided_servers"});
   ScenarioPolicy policy;
+  policy.fleet = read_fleet(table, file);
   policy.name = table.at("name").text();
   if (!is_name(policy.name))
     throw input_error(table.at("name").where(),
@@ -228,7 +252,8 @@ TomlValue value_of(const std::string& text, const std::string& where) {
 }  // namespace
 
 Scenario read_scenario(const TomlValue& file) {
-  file.allow_only({"server", "linear", "workload", "scheduler", "slo", "run", "drafter", "acceptance", "policy"});
+  file.allow_only({"server", "linear", "workload", "scheduler", "slo", "run", "drafter", "acceptance", "policy",
+                   "servers", "router", "guided_servers"});
   Scenario scenario;
   scenario.workload = read_workload(file.at("workload"), scenario.warmup_requests);
   const ScenarioServer server(file);
@@ -260,6 +285,11 @@ Scenario read_scenario(const TomlValue& file) {
   for (const TomlValue& table : file.at("policy").items()) {
     ScenarioPolicy policy = read_policy(table, file, server);
     policy.drafting.swap_block_ns = swap_block_us * 1e3;
+    if (scenario.static_batch && policy.fleet.servers > 1)
+      throw input_error(file.at("servers").where(), "a static batch is of one server; expected run.mode serving");
+    if (policy.fleet.guided_servers > 0 && !scenario.workload.companion_prompt_len)
+      throw input_error(table.where(),
+                        "it has servers for guided requests, and there are none; expected workload.companion_prompt");
     for (const ScenarioPolicy& other : scenario.policies)
       if (other.name == policy.name)
         throw input_error(table.at("name").where(),

@@ -15,11 +15,25 @@
 
 namespace draftproof {
 
+// Servers alike behind a router, which knows prompts and what has ended.
+enum class Router : std::uint8_t {
+  in_turn,
+  fewest_requests,  // that have not ended
+  fewest_tokens,    // of prompts, companions' too, of such requests
+};
+const char* name_of(Router router);
+struct FleetOptions {
+  std::int32_t servers = 1;
+  Router router = Router::in_turn;
+  std::int32_t guided_servers = 0;  // the first ones, for guided requests, and none of these on the others; 0: no pools
+};
+
 struct ServingOptions {
   SchedulerOptions scheduler;
   SpeculationChoice speculation;
   SimulatedDrafting drafting;
   std::int64_t warmup_requests = 0;  // the first ones, whose latencies are not counted
+  FleetOptions fleet = {};
 };
 
 struct LatencySummary {
@@ -32,11 +46,13 @@ struct LatencySummary {
 
 struct ServingResult {
   EngineMetrics metrics;
-  LatencySummary ttft;         // arrival to first token
-  LatencySummary tpot;         // of requests of two tokens or more
-  LatencySummary inter_token;  // between steps that emitted for a request
-  LatencySummary e2e;          // arrival to last token
-  std::int64_t events = 0;     // arrivals and steps
+  LatencySummary ttft;                                              // arrival to first token
+  LatencySummary tpot;                                              // of requests of two tokens or more
+  LatencySummary inter_token;                                       // between steps that emitted for a request
+  LatencySummary e2e;                                               // arrival to last token
+  LatencySummary ttft_guided, tpot_guided, ttft_plain, tpot_plain;  // the same of guided requests, and of the others
+  double queue_mean_ns = 0.0;                                       // arrival to first step
+  std::int64_t events = 0;                                          // arrivals and steps
   std::int64_t requested_tokens = 0;
   double requests_in_system = 0.0;  // as the scheduler counts them, the mean over the time from 0 to the last end
   double kv_waste = 0.0;  // share of the slots that a step's requests hold without a committed token, over all steps
@@ -56,7 +72,8 @@ class ServingObserver {
   virtual void on_end(std::uint64_t request, const RequestProgress& progress) = 0;
 };
 
-// Runs all requests of the workload to their end. Errors: usage, of options; input, naming the request that does not
+// Runs all requests of the workload to their end. Metrics of several servers are sums over them. Errors: usage, of
+// options, and of an observer of several servers; input, naming the request that does not
 // fit into context, cache or token budget, or times beyond kSimulatedNsMax; internal, where something was not
 // conserved.
 ServingResult simulate(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,

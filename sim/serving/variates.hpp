@@ -17,7 +17,14 @@
 namespace draftproof {
 
 // Variates of an item (a request, a burst); no two share a random word.
-enum class VariateStream : std::uint32_t { gap = 0, prompt_len = 1, output_len = 2, burst_on = 3, burst_off = 4 };
+enum class VariateStream : std::uint32_t {
+  gap = 0,
+  prompt_len = 1,
+  output_len = 2,
+  burst_on = 3,
+  burst_off = 4,
+  guided = 5
+};
 
 struct VariateAddress {
   std::uint64_t seed;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "reference/random/uniform.hpp"
 #include "sim/serving/variates.hpp"
 
 namespace draftproof {
@@ -120,6 +121,12 @@ std::int32_t Workload::length(const LengthOptions& options, std::int64_t request
 
 RequestLengths Workload::lengths(std::int64_t request) const {
   return {length(options_.prompt, request, false), length(options_.output, request, true)};
+}
+
+bool Workload::guided(std::int64_t request) const {
+  if (!options_.companion_prompt_len || options_.guided_share >= 1.0) return options_.companion_prompt_len.has_value();
+  const VariateAddress address{seed_, static_cast<std::uint64_t>(request), VariateStream::guided};
+  return uniform_53(high_half(address.block())) < options_.guided_share;
 }
 
 double Workload::Arrivals::next_gap_s() {

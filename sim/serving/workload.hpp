@@ -50,7 +50,8 @@ struct WorkloadOptions {
   ArrivalOptions arrivals;
   LengthOptions prompt;
   LengthOptions output;
-  std::optional<std::int32_t> companion_prompt_len;  // under guidance, of every request's unconditional companion
+  std::optional<std::int32_t> companion_prompt_len;  // of a guided request's unconditional companion
+  double guided_share = 1.0;                         // of the requests, where there are companions
   // For recorded arrivals and lengths; requests beyond its end begin again, with arrivals that go on.
   std::shared_ptr<const ArrivalTrace> recorded;
 };
@@ -69,6 +70,7 @@ class Workload {
   const WorkloadOptions& options() const { return options_; }
   bool closed() const { return options_.arrivals.kind == ArrivalKind::closed; }
   RequestLengths lengths(std::int64_t request) const;
+  bool guided(std::int64_t request) const;
 
   // A turn of a session that comes after the end of another one.
   struct LaterTurn {

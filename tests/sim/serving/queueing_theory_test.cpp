@@ -139,4 +139,48 @@ TEST_CASE("a saturated server gives what a full batch gives, however many wait")
   CHECK(held.metrics.queue.mean_ns() == 0.0);
 }
 
+// Pools split a Poisson stream by lot, so that each server is M/D/1 at its own load; a router in turn makes arrivals
+// more even, and one that looks at the queues waits least.
+TEST_CASE("servers in pools wait as M/D/1 does, in turn less, and by the fewest requests least") {
+  constexpr double kLoad = 0.7;
+  const double wait_ns = kLoad * kStepNs / (2.0 * (1.0 - kLoad));
+  WorkloadOptions workload = poisson(200'000, 2.0 * kLoad * 1e9 / kStepNs, {LengthKind::constant, 1.0});
+  workload.companion_prompt_len = 1;
+  workload.guided_share = 0.5;
+  ServingOptions options = single_server();
+  options.fleet = {2, Router::in_turn, 1};
+  const ServingResult pools = serve(workload, options, 1);
+  CHECK(pools.ttft_guided.mean_ns - kStepNs == Approx(wait_ns).epsilon(0.05));
+  CHECK(pools.ttft_plain.mean_ns - kStepNs == Approx(wait_ns).epsilon(0.05));
+  CHECK(pools.queue_mean_ns == Approx(wait_ns).epsilon(0.05));
+  CHECK(pools.ttft_guided.count + pools.ttft_plain.count == 200'000);
+  CHECK(static_cast<double>(pools.ttft_guided.count) == Approx(100'000).epsilon(0.01));
+  options.fleet.guided_servers = 0;
+  const ServingResult in_turn = serve(workload, options, 1);
+  options.fleet.router = Router::fewest_requests;
+  const ServingResult fewest = serve(workload, options, 1);
+  options.fleet.router = Router::fewest_tokens;
+  const ServingResult tokens = serve(workload, options, 1);
+  CHECK(in_turn.queue_mean_ns < 0.8 * pools.queue_mean_ns);
+  CHECK(fewest.queue_mean_ns < 0.8 * in_turn.queue_mean_ns);
+  CHECK(tokens.queue_mean_ns < in_turn.queue_mean_ns);
+  CHECK(fewest.ttft.p99_ns < in_turn.ttft.p99_ns);
+  CHECK(in_turn.ttft.p99_ns < pools.ttft.p99_ns);
+}
+
+TEST_CASE("two servers that are always busy serve twice what one does") {
+  WorkloadOptions closed = poisson(1000, 1.0, {LengthKind::constant, 20.0});
+  closed.arrivals.kind = ArrivalKind::closed;
+  const ServingResult one = serve(closed, single_server(), 1);
+  closed.arrivals.concurrency = 2;
+  ServingOptions two = single_server();
+  two.fleet.servers = 2;
+  for (const Router router : {Router::in_turn, Router::fewest_requests, Router::fewest_tokens}) {
+    two.fleet.router = router;
+    const ServingResult both = serve(closed, two, 1);
+    CHECK(both.throughput() == Approx(2.0 * one.throughput()));
+    CHECK(both.metrics.steps == one.metrics.steps);
+  }
+}
+
 }  // namespace draftproof
