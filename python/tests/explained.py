@@ -98,38 +98,57 @@ def judged(text, rule, truth):
     return "right" if site and value else "partly" if site or value else "wrong"
 
 
+class Twice:
+    """`explained` with what it printed, and, where `again`, what it would print without that."""
+
+    def __init__(self, explained, again):
+        self.explained, self.again, self.second, self.seconds = explained, again, None, 0.0
+
+    def __call__(self, run, judgement, others, filter_order=None):
+        first = self.explained(run, judgement, others, filter_order)
+        begin = time.process_time()
+        if self.again and first.words:
+            self.second = self.explained(run, judgement, others, filter_order, left_out=first.names)
+        self.seconds = time.process_time() - begin
+        return first
+
+
 def main():
     from planted_faults import FAULTS
 
     from draftproof import audit_callable
-    from draftproof.callable import hypotheses
+    from draftproof.callable import failing
 
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--faults", type=int, default=len(TRUTH))
+    parser.add_argument("--named", default="", help="those whose names have it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--blind", action="store_true")
     given = parser.parse_args()
     chosen = random.Random(given.seed).sample(sorted(TRUTH), given.faults)
-    verdicts, seconds, lengths = [], [], []
+    chosen = [(kind, fault) for kind, fault in chosen if given.named in fault]
+    verdicts, blind, seconds, lengths = [], [], [], []
     for kind, fault in chosen:
-        without = set()
-        for _ in range(1 + given.blind):
-            hypotheses.LEFT_OUT = without
-            begin = time.process_time()
-            found = audit_callable(FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
-            failure = found.failures[0] if found.failures else None
-            rule, text = (failure.rule, failure.suspect) if failure else ("", found.but)
-            without = set(rule.split(", or ")) if rule else without
+        plain, twice, begin = failing.explained, Twice(failing.explained, given.blind), time.process_time()
+        failing.explained = twice
+        found = audit_callable(FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
+        spent, failing.explained = time.process_time() - begin - twice.seconds, plain
+        failure = found.failures[0] if found.failures else None
+        rule, text = (failure.rule, failure.suspect) if failure else ("", found.but)
         verdict = judged(text, rule or found.but, TRUTH[kind, fault])
-        spent = time.process_time() - begin
         verdicts.append(verdict)
         seconds.append(spent)
         lengths.append(len(found.sentence))
         print(f"{verdict:6} {spent:4.0f} s  {kind}, {fault}\n       | {found.sentence}", flush=True)
-    print(f"{len(chosen)} faults: " + ", ".join(f"{verdicts.count(v)} {v}"
-                                                for v in ("right", "partly", "wrong", "told", "missed")) +
-          f"; median {statistics.median(seconds):.0f} s, at most {max(seconds):.0f} s of CPU; median sentence "
-          f"{statistics.median(lengths):.0f} characters")
+        if given.blind and twice.second is not None:
+            blind.append(judged(str(twice.second), twice.second.words, TRUTH[kind, fault]) if twice.second.words else "told")
+            print(f"       | without it, {blind[-1]}: {twice.second or 'nothing'}", flush=True)
+
+    def counts(of):
+        return ", ".join(f"{of.count(verdict)} {verdict}" for verdict in ("right", "partly", "wrong", "told", "missed"))
+
+    print(f"{len(chosen)} faults: {counts(verdicts)}{f'; without what was printed: {counts(blind)}' if given.blind else ''}"
+          f"; median {statistics.median(seconds):.0f} s, at most {max(seconds):.0f} s of CPU; median sentence {statistics.median(lengths):.0f} characters")
 
 
 if __name__ == "__main__":

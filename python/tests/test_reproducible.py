@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import audit_callable
 from draftproof.callable.sample_sweep import sweep
+from draftproof.callable.verify_sweep import verify_sweep
 
 CALLS = itertools.count()
 #: One case is enough: what is asked for here has cases of its own.
@@ -36,8 +36,7 @@ def of_low_bits(logits, params, seeds):
 
 @pytest.mark.parametrize("sampler, kind", [(draftproof.sample, "sample"), (draftproof.verify, "verify")])
 def test_what_is_reproducible_passes(sampler, kind):
-    more = FEW if kind == "sample" else {"cases": [case for case in [audit_callable.verify_sweep(False)[0].make()]],
-                                         "n_max": 256}
+    more = FEW if kind == "sample" else {"cases": [verify_sweep(False)[0].make()], "n_max": 256}
     found = draftproof.audit_callable(sampler, kind=kind, reproducible=True, **more)
     assert not found.failures and not any("another process" in note for note in found.notes), found
 

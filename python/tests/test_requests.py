@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import audit_callable, sample_sweep
+from draftproof.callable import callee, sample_sweep
 from draftproof.callable.drive import Driver
 from draftproof.callable.request_cases import FILTERS, RequestCase, request_cases
 from draftproof.callable.request_heeded import heeded
@@ -254,7 +254,7 @@ def test_what_a_callable_reads_is_found_by_name_and_by_what_it_does():
 
 def test_an_audit_finds_filters_that_are_lost_from_the_second_token_on_and_its_snippet_shows_it_again(monkeypatch):
     few = sample_sweep.sample_sweep(False)[:3]
-    monkeypatch.setattr(audit_callable, "sample_sweep", lambda with_min_p, profile: few)
+    monkeypatch.setattr(callee, "sample_sweep", lambda with_min_p, profile: few)
 
     def lost(logits, params, seeds, steps):
         given = {name: params[name] for name in ("temperature", "top_k", "top_p")}

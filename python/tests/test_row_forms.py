@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import audit_callable, sample_sweep
+from draftproof.callable import audit_callable, callee, sample_sweep
 from draftproof.callable.row_forms import half_rows, nan_rows
 
 LEVEL = 1e-7
@@ -66,11 +66,11 @@ def test_a_nan_that_reaches_other_rows_or_leaves_the_vocabulary_is_found(sampler
 
 def test_an_audit_tells_readings_and_faults_of_forms(monkeypatch):
     few = sample_sweep.sample_sweep(False)[:2]
-    monkeypatch.setattr(audit_callable, "sample_sweep", lambda with_min_p, profile: few)
+    monkeypatch.setattr(callee, "sample_sweep", lambda with_min_p, profile: few)
     monkeypatch.setattr(audit_callable, "request_cases", lambda *given, **more: [])
     monkeypatch.setattr(audit_callable, "heeded", lambda *given: ((), []))
-    monkeypatch.setattr(audit_callable, "sample_cases", lambda with_min_p: [])
-    monkeypatch.setattr(audit_callable.Auditor, "_grows", lambda self: False)
+    monkeypatch.setattr(callee, "sample_cases", lambda with_min_p: [])
+    monkeypatch.setattr(callee.Callee, "grows", lambda self: False)
     found = draftproof.audit_callable(draftproof.sample, profile="quick", failures_max=1)
     assert "a NaN logit: the call raises" in found.readings, found
     found = draftproof.audit_callable(spreads, profile="quick", failures_max=1)

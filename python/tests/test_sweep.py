@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -11,11 +12,11 @@ import draftproof
 from draftproof import planted
 from draftproof.callable import (
     audit_callable,
+    callee,
     dependence,
     described,
     evidence,
     hypotheses,
-    noise_hypotheses,
     pairs,
     profiles,
     regimes,
@@ -26,6 +27,7 @@ from draftproof.callable import (
 from draftproof.callable.drive import Driver
 from draftproof.callable.filter_cases import filter_case_of
 from draftproof.callable.sample_cases import SampleCase, params_of
+from draftproof.callable.sample_judge import Judgement
 from draftproof.callable.schedule import run_of
 from draftproof.planted import sound
 from draftproof.planted.table import SOUND
@@ -76,6 +78,16 @@ def test_bets_on_uniform_numbers_pairs_and_coins_have_a_mean_of_one_at_most():
     rejected = sum(bet.log_e > np.log(20.0) for _ in range(200)
                    for bet in evidence.bets_on_coins(rng.random(200) < 0.5))
     assert rejected <= 25  # a share of 0.05 at most; more than 25 of 200 have a chance of 10^-5
+
+
+def test_a_distance_that_is_said_to_be_found_is_found():
+    rng = np.random.default_rng(5)
+    for n, bets, alpha in ((400, 50, 1e-7), (4000, 20, 1e-3)):
+        moved = evidence.detectable(n, bets, alpha)
+        u = [np.where(rng.random(n) < 0.5 + moved, 0.0, 0.5) + rng.random(n) / 2.0 for _ in range(200)]
+        found = sum(evidence.uniform_log_e(one) >= np.log(bets / alpha) for one in u)
+        assert found >= 190 and 0.0 < moved < 0.4  # 198 on average; fewer than 190 have a chance of 10^-4
+    assert evidence.detectable(8, 50, 1e-7) == 1.0
 
 
 def test_draws_of_a_flat_row_are_bet_on_at_the_level():
@@ -209,8 +221,6 @@ def test_the_self_test_refuses_what_it_does_not_know(given, named):
      "q of a draft is that of the next draft's token"),
     ("verify", "bonus tokens compacted to the wrong requests", "drafts of which most are accepted",
      "bonus tokens are given to the requests"),
-    ("verify", "all-greedy path counts all matches, also past the first mismatch", "temperature 0",
-     "all drafts that match are counted"),
     ("sample", "ranks are returned for tokens where min_p is on", "filters over seven tokens",
      "the rank of a token comes in its place"),
     ("sample", "tokens masked in the call before stay masked", "calls in turn with other masks",
@@ -221,8 +231,9 @@ def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect)
     case = entry_of(verify_sweep.verify_sweep(True) if kind == "verify" else sample_sweep.sample_sweep(True),
                     name).make()
     case = filter_case_of(case) if kind == "filter" else case
-    assert draftproof.audit_callable(SOUND[kind](), kind=kind, cases=[case]).verdict != "biased"
-    found = draftproof.audit_callable(FAULTS[kind][fault](), kind=kind, cases=[case], failures_max=1)
+    right = draftproof.audit_callable(SOUND[kind](), kind=kind, cases=[case], profile="quick")
+    assert right.verdict != "biased"
+    found = draftproof.audit_callable(FAULTS[kind][fault](), kind=kind, cases=[case], failures_max=1, profile="quick")
     assert found.verdict == "biased", found
     assert suspect in found.failures[0].suspect, found.failures[0].sentence
 
@@ -293,13 +304,28 @@ def test_what_other_cases_do_not_bear_out_is_not_said():
         runs[-1].draw(128)
     judgement = runs[0].judge(1e-6)
     assert hypotheses.explained(runs[0], judgement, runs[1:]).words == "top_k is 64 at most"
-    hypotheses.LEFT_OUT = {"top_k is 64 at most"}
-    try:
-        assert not hypotheses.explained(runs[0], judgement, runs[1:]).words
-    finally:
-        hypotheses.LEFT_OUT = set()
+    assert not hypotheses.explained(runs[0], judgement, runs[1:], left_out=["top_k is 64 at most"]).words
     needed = described.described(hypotheses.account_of(runs[0]))
     assert "a row with top_k 128" in needed and "observed" in needed, needed
+
+
+def run_that_says(name="", suspect=""):
+    """A run of another case of which a judgement says that, or that passes."""
+    found = Judgement(bool(name), name, "", 10, None, None, suspect=suspect)
+    return types.SimpleNamespace(n=10, judge=lambda alpha: found)
+
+
+NOTE = "random numbers of draws {} apart are the same"
+SAME, PASSES = run_that_says("repeats", NOTE.format(65)), run_that_says()
+
+
+@pytest.mark.parametrize("others, is_said", [
+    ([SAME, SAME, PASSES], True), ([SAME] * 4, True), ([SAME, SAME, run_that_says("ranks"), PASSES], True),
+    ([SAME, PASSES], False), ([SAME] * 3, False), ([SAME, SAME, run_that_says("ranks"), run_that_says("ranks"), PASSES], False),
+    ([SAME, SAME, SAME, PASSES, run_that_says("support")], False)])
+def test_a_note_on_random_numbers_is_said_where_most_unseen_failures_show_it_and_no_draw_is_impossible(others, is_said):
+    words = NOTE.format(64)
+    assert hypotheses.noted_again(words, others).words == (words if is_said else "")
 
 
 def test_a_factor_is_needed_or_not_and_a_number_has_its_border():
@@ -309,16 +335,6 @@ def test_a_factor_is_needed_or_not_and_a_number_has_its_border():
     assert found.case.batch == 9 and found.case.vocab_size == 2 and len(found.case.logits) == 1 and found.case.params[
             "top_p"][0] == 1.0
     assert str(pairs.minimal(case, 1, lambda smaller, times: None)) == ""
-
-
-def test_a_race_whose_numbers_are_too_large_has_the_distribution_that_draws_of_it_have():
-    p = np.array([[0.5, 0.3, 0.15, 0.05, 0.0]])
-    for more in (1e-3, 0.05, 0.5):
-        with np.errstate(divide="ignore"):
-            times = np.where(p > 0.0, (np.random.default_rng(1).exponential(size=(200_000, 5)) + more) / p, np.inf)
-        came = np.bincount(times.argmin(axis=1), minlength=5) / 200_000
-        stated = noise_hypotheses.race_behind(p, more)[0]
-        assert abs(stated.sum() - 1.0) < 1e-12 and (np.abs(came - stated) < 5.0 * np.sqrt(0.25 / 200_000)).all()
 
 
 def sampler_of(best=np.argmax, key=lambda seeds: seeds):
@@ -334,11 +350,9 @@ def sampler_of(best=np.argmax, key=lambda seeds: seeds):
 
 
 def readings(callable_):
-    profile = profiles.profile_of("quick")
-    auditor = audit_callable.Auditor(callable_, "sample", 0.02, 0, 1e-6, 60.0, 60.0, profiles.Clock(True), profile, 1,
-                                     1, None, {}, True, None)
-    auditor.cases(None)
-    return auditor.readings()
+    asked = callee.Callee(Driver(callable_, 60.0), "sample", 0, profiles.Clock(True), 60.0, {}, True)
+    asked.cases(None)
+    return asked.readings()
 
 
 def test_an_audit_says_which_of_the_usual_readings_a_callable_has(brief):

@@ -151,6 +151,7 @@ class ConstrainedRun:
         self.lost: list[tuple[int, list[int], list[int]]] = []  # request, its matcher's tokens, those it emitted
         self.pace = np.zeros(len(PACE))
         self.suspect = ""
+        self.detectable: float | None = None
         self._seeds = SampleCase("", np.zeros((1, case.vocab_size), np.float32), "", {}, batch=case.batch, seeds=case.seeds)
         for b in range(case.batch):
             self.matchers.append(Matcher(case.grammars[b % len(case.grammars)]))
@@ -223,7 +224,8 @@ class ConstrainedRun:
     def judge(self, alpha: float) -> Judgement:
         self.suspect = ""
         found = self._illegal() or self._states() or self._strings(alpha) or self._logprobs()
-        return found or Judgement(False, "", f"{self.n} steps, every token legal, every state that of the emitted tokens", self.n, None, None)
+        return found or Judgement(False, "", f"{self.n} steps, every token legal, every state that of the emitted tokens", self.n, None,
+                                  self.detectable)
 
     def _illegal(self) -> Judgement | None:
         wrong: list[tuple[int, Step, int]] = []
@@ -281,6 +283,7 @@ class ConstrainedRun:
         if self.case.trees:
             return None
         judgement = judge_steps(self._whole()[1], alpha)
+        self.detectable = judgement.detectable
         if not judgement.biased:
             return None
         params = self.case.params

@@ -7,18 +7,13 @@ from typing import Callable, Iterator
 import numpy as np
 
 from .accounts import ELEMENTS, Account, Draws, OfRows, Regime, Rules, always_of, masked, regimes_of, tiny_of, window
-from .filter_hypotheses import SORTED, Family, Params, Rare, divided, rare_as
+from .filter_hypotheses import Family, Params, Rare, rare_as
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_sums, wrong_draws
 from .row_hypotheses import (
     Given,
     beside_others,
     compacted,
-    evenly,
-    folded,
-    in_order_of,
     mixed_rows,
-    moved_down,
-    moved_from,
     neighbours,
     probabilities,
     wrong_rows,
@@ -88,40 +83,12 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
                     yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
                     mixed = {**mixed, name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name], value[pairs[0]])}
                     yield Rare(f"{name} is the {words} of the call, where it is on"), OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
-        before = others.get("the one's before", group)
-        for to in (4, 8, 16):
-            if case.vocab_size > to and case.vocab_size % to and case.batch > 1:
-                keys, row = np.unique(np.stack([group, before, place * case.vocab_size % to]), axis=1, return_inverse=True)
-                if keys.shape[1] * case.vocab_size <= 4 * ELEMENTS:
-                    yield Rare(f"rows are read from an address rounded down to {to} elements"), OfRows(Given(
-                        moved_down(case.logits, *keys), {name: value[keys[0]] for name, value in case.params.items()}), row.ravel(), token)
         for name, draws in wrong_draws(case.vocab_size):
             yield name, OfRows(Given(own.logits, own.params, lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
-        keys, row = np.unique(np.stack([group, others.get("the first one's", group)]), axis=1, return_inverse=True)
-        if keys.shape[1] * case.vocab_size <= SORTED:
-            yield Rare("what is kept goes back in the order of the first row"), OfRows(Given(
-                case.logits[keys[0]], {name: value[keys[0]] for name, value in case.params.items()}, lambda *given: in_order_of(
-                    probabilities(Given(*given)), given[0], case.logits[keys[1]])), row.ravel(), token)
         if case.batch * case.vocab_size > 1 << 24:
             keys, row = np.unique(np.stack([own_row, place]), axis=1, return_inverse=True)
             yield "the index of row and token together is a float32", of_table(
                 lambda: _of_float_index(probabilities(own)[keys[0]], keys[1].astype(np.int64) * case.vocab_size), keys[0], row.ravel())
-        if case.vocab_size > 1 << 16:
-            yield Rare("ids have 16 bits"), of_table(lambda: folded(probabilities(own)))
-        for bound in (1 << 15, 1 << 16, 1 << 17):
-            if bound < case.vocab_size:
-                yield f"tokens from {bound:,} on come as the next ones", of_table(lambda bound=bound: moved_from(probabilities(own), bound))
-        if is_whole and len(token) * case.vocab_size <= ELEMENTS:
-            filters = [name for name in case.params if name != "temperature"]
-            for words, names in (("filters drop in one row they drop", filters), *((f"{name} drops in one row it drops", [name]) for name in filters)):
-                yield Rare(f"what {words} in all rows of the call"), of_table(
-                    lambda names=names: _dropped_by_any(own, names, own_row, case.batch), own_row, np.arange(len(token)))
-        yield "all tokens have one chance, masked ones too", of_table(lambda: np.full(own.logits.shape, 1.0 / case.vocab_size))
-        yield "all tokens that are not masked have one chance", OfRows(Given(own.logits, own.params, evenly), own_row, token)
-        far = (own.logits.max(axis=1) < case.logits.max() - 80.0) & (own.params["temperature"] > 0.0)
-        if far.any():
-            yield "the maximum that rows are taken against is the call's", of_table(
-                lambda: np.where(far[:, None], 1.0 / case.vocab_size, probabilities(own)))
 
     params = {name: value[group] for name, value in case.params.items()}
     by_rows = [(words, here[own_row]) for words, here in masked(case.logits[groups])]
@@ -132,19 +99,6 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
                    [*always_of(params), *(["calls of one row"] if case.batch == 1 else []), *(f"rows with {words}" for words, here in by_rows if here.all())],
                    lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
                    lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
-
-
-def _dropped_by_any(given: Given, names: list[str], row: np.ndarray, batch: int) -> np.ndarray:
-    """[n, V]: of each draw, where a call's rows lose what filters of these names drop in any of them, but for their likeliest token."""
-    def without(*others: str) -> np.ndarray:
-        return probabilities(Given(given.logits, {name: np.full_like(value, OFF[name]) if name in others else value
-                                                  for name, value in given.params.items()})).astype(np.float64)
-
-    kept, whole = without(*({*OFF} - {"temperature", *names})) > 0.0, without(*names)
-    calls = row.reshape(-1, batch)
-    by_all = np.stack([kept[np.unique(call)].all(axis=0) for call in calls]).repeat(batch, axis=0)
-    p = whole[row]
-    return divided(np.where(by_all | (p == p.max(axis=1, keepdims=True)), p, 0.0))
 
 
 def _of_float_index(p: np.ndarray, begin: np.ndarray) -> np.ndarray:

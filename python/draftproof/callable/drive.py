@@ -20,9 +20,6 @@ from .. import _forms
 from .request_params import NEUTRAL
 from .sample_cases import DTYPES, OFF
 
-#: Numbers of an array that is kept for suspects, at most.
-NOTED = 1 << 20
-
 
 class CallFailure(Exception):
     """name: 'raises', 'hangs', 'wrong_shape', 'wrong_dtype', 'mutates_inputs' or 'prints'; traceback: of what was raised, as
@@ -96,10 +93,7 @@ class Driver:
         self.calls = 0
         self.seconds = 0.0
         self.read: set[str] = set()
-        # Notes of runs on their calls, for suspects: the last call's parameters; draft probabilities or what a filter left, of the last
-        # call and of the first of those before it that had the same shape.
-        self.last_params: dict[str, np.ndarray] | None = None
-        self.noted: list[np.ndarray] = []
+        self.last_params: dict[str, np.ndarray] | None = None  # of the last call, for explanations
         self.refused: set[str] = set()  # parameters that it takes by keyword alone, and not
         self.wanted: set[str] = set()  # names of NEUTRAL that it asked for, which it gets in every call from then on
         self.indexed: set[str] = set()  # those without which it raises
@@ -115,12 +109,6 @@ class Driver:
         self.takes_parents = "parents" in names
         # Those of verify itself are what an engine recorded, in other shapes.
         self.takes_uniforms = "uniforms" in names and "draw_uniforms" not in names
-
-    def note(self, array: np.ndarray) -> None:
-        self.noted = [*(self.earlier(array.shape) or [array])[:1], array] if array.size <= NOTED else []
-
-    def earlier(self, shape: tuple[int, ...]) -> list[np.ndarray]:
-        return self.noted if self.noted and self.noted[0].shape == shape else []
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         for name in self.required - keywords.keys():

@@ -138,6 +138,17 @@ def uniform_log_e(u: np.ndarray) -> float:
     return _mean_of_e(np.array(logs))
 
 
+def detectable(n: int, bets: int, alpha: float) -> float:
+    """The distance between the likelier and the less likely half of the tokens that one of so many bets, on n ranks, finds with 99 %
+    probability at this level."""
+    needed = float(np.log(bets / alpha) + np.log(len(EDGES) + 4))
+    for moved in np.geomspace(1e-3, 0.5, 128):
+        least = int(n * (0.5 + moved) - 2.33 * np.sqrt(n * (0.25 - moved * moved)))
+        if least > n / 2 and bins_log_e(np.array([n - least, least])) >= needed:
+            return float(moved)
+    return 1.0
+
+
 def _mean_of_e(logs: np.ndarray) -> float:
     """log of the mean of e-values, by their logs."""
     top = logs.max()

@@ -89,7 +89,6 @@ class FilterRun:
         self.case = case
         self.seed = seed
         self.left: np.ndarray | None = None
-        self.earlier: list[np.ndarray] = []  # what was left in calls before (Driver.noted)
 
     @property
     def n(self) -> int:
@@ -97,9 +96,7 @@ class FilterRun:
 
     def draw(self, n: int) -> None:
         shape = self.case.logits.shape
-        self.earlier = self.driver.earlier(shape)
         self.left = numbers_of(self.driver(self.case.logits, Params(self.case.params, shape[0])), shape, "filtered logits").astype(np.float32)
-        self.driver.note(self.left)
 
     def judge(self, alpha: float) -> Judgement:
         check = _audit.check_filter(self.case.logits, self.left, self.case.params)

@@ -44,8 +44,10 @@ REFUTED, SOUND_REFUTED = np.log(1e4), np.log(1e3)
 AS_WELL = 3
 #: Tests of random numbers, not of a distribution; shared ones must explain so many times more than any rule, whose draws repeat too.
 OF_NOISE, REPEATED, REPEATS = ("repeats", "low_bits"), "random numbers are those of", 1.1
-#: Names of rules, whatever their numbers, that are not tried: a test takes the right one away to see what is said without it.
-LEFT_OUT: set[str] = set()
+#: Unseen cases that must fail, beside one that passes; and where none does.
+FAILING, FAILING_ALONE = 2, 4
+#: Tests that single draws fail: shared random numbers leave their distributions as they are.
+OF_SUPPORT = ("support", "masked_token", "well_formed", "not_a_draft", "wrong_set")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Explanation:
     failing: int = 0
     n: int = 0
     is_fit: bool = False
+    names: tuple[str, ...] = ()  # of the rules, without their regimes
 
     def __str__(self) -> str:
         return f"{self.words}; {'fits' if self.is_fit else 'predicts'} {self.cases} other cases, {self.failing} of which fail, {self.n:,} draws" if self.words else ""
@@ -85,32 +88,41 @@ def account_of(run: Any, group: int = 0) -> Account | None:
     return account_of_steps(run, group)
 
 
-def explained(run: Any, judgement: Judgement, others: Iterable[Any], filter_order: FilterOrder | None = None) -> Explanation:
+def explained(run: Any, judgement: Judgement, others: Iterable[Any], filter_order: FilterOrder | None = None,
+              left_out: Iterable[str] = ()) -> Explanation:
     """What a run that failed is explained by. others: runs of other cases, drawn when they are asked for, those most like it first;
-    filter_order: the callable's (readings.py)."""
+    filter_order: the callable's (readings.py); left_out: explanations that are not tried, whatever their numbers."""
     token = FILTER_ORDER.set(filter_order or "joint")
     try:
-        return _explained(run, judgement, others)
+        return _explained(run, judgement, others, {_numberless(words) for words in left_out})
     finally:
         FILTER_ORDER.reset(token)
 
 
-def _explained(run: Any, judgement: Judgement, others: Iterable[Any]) -> Explanation:
+def _explained(run: Any, judgement: Judgement, others: Iterable[Any], left_out: set[str]) -> Explanation:
+    def tried(words: str, again: Callable[[str, Iterable[Any]], Explanation]) -> Explanation:
+        return again(words, others) if words and _numberless(words) not in left_out else Explanation()
+
     said = _said(run, judgement)
     if said:
-        return _said_again(said, others)
+        return tried(said, _said_again)
     account = account_of(run, judgement.group)
     if account is None:
         return Explanation()
-    if (judgement.name in OF_NOISE or judgement.name.startswith("correlation")) and (lost := account.lost()):
-        if (noise := _noise_again(lost, others)).words:
-            return noise
-    found = sorted(_candidates(account), key=lambda item: -item[1])
+    if is_of_noise(judgement) and (noise := tried(account.lost(), _noise_again)).words:
+        return noise
+    found = sorted(_candidates(account, left_out), key=lambda item: -item[1])
     best = max([LEAST, *(nats for _, nats in found)])
     repeats, of = account.repeats()
-    if repeats > best * REPEATS and (noise := _noise_again(f"{REPEATED} {of}", others)).words:
+    if repeats > best * REPEATS and (noise := tried(f"{REPEATED} {of}", _noise_again)).words:
         return noise
-    return _predicting(account, _few(found, max(4, min(TRIED, (1 << 22) // account.size))), others) if best > LEAST else Explanation()
+    rule = _predicting(account, _few(found, max(4, min(TRIED, (1 << 22) // account.size))), others) if best > LEAST else Explanation()
+    return rule if rule.words else tried(judgement.suspect, noted_again)
+
+
+def is_of_noise(judgement: Judgement) -> bool:
+    """Is it random numbers that failed, not a distribution?"""
+    return bool(judgement.suspect) or judgement.name in OF_NOISE or judgement.name.startswith("correlation")
 
 
 def _few(found: list[tuple[Candidate, float]], most: int) -> dict[Candidate, float]:
@@ -120,14 +132,14 @@ def _few(found: list[tuple[Candidate, float]], most: int) -> dict[Candidate, flo
     return {candidate: value for name in names for candidate, value in [item for item in nats if item[0].name == name][:REGIMES]}
 
 
-def _candidates(account: Account) -> Iterator[tuple[Candidate, float]]:
+def _candidates(account: Account, left_out: set[str]) -> Iterator[tuple[Candidate, float]]:
     """Rules, each with the nats by which it beats the sound one less its cost, that leave at most a quarter of what that cannot give."""
     sound, tiny = account.sound, account.tiny
     cannot, everything = np.count_nonzero(sound < tiny), np.ones(len(sound), bool)
     regimes = [(regime.words, regime.here, regime.is_outcome, regime.is_rare) for regime in account.regimes]
     regimes += [(words, everything, False, False) for words in account.always]
     for name, rule in _numbered(account):
-        if _numberless(name) in map(_numberless, LEFT_OUT):
+        if _numberless(name) in left_out:
             continue
         try:
             these = rule()
@@ -278,13 +290,14 @@ def _best(account: Account, nats: dict[Candidate, float], places: list[Elsewhere
     for candidate in ordered[:JUDGED]:
         unseen = kept if isinstance(candidate.name, Named) else places
         failing = [place for place in unseen if place.fails]
-        if not failing or any(place.refutes(candidate) for place in (*failing, *places)):
+        if not _is_enough([place.fails for place in unseen]) or any(place.refutes(candidate) for place in (*failing, *places)):
             continue
         alike = [other for other in ordered if other.regime == candidate.regime and other.cost == candidate.cost
                  and abs(total[other] - total[candidate]) < 1e-9 * abs(total[candidate])]
         words = ", or ".join(dict.fromkeys(other.words for other in [candidate, *alike]))
         is_fit = isinstance(candidate.name, Named) and teaching is kept
-        return Explanation(words, len(unseen), len(failing), sum(place.n for place in unseen), is_fit) if len(alike) <= AS_WELL else Explanation()
+        return Explanation(words, len(unseen), len(failing), sum(place.n for place in unseen), is_fit,
+                           tuple(dict.fromkeys(other.name for other in [candidate, *alike]))) if len(alike) <= AS_WELL else Explanation()
     return Explanation()
 
 
@@ -308,28 +321,55 @@ def _said(run: Any, judgement: Judgement) -> str:
     return ""
 
 
+def _is_enough(fails: list[bool]) -> bool:
+    """Unseen cases, each of which an explanation predicts: do enough fail, and does one pass?"""
+    return sum(fails) >= (FAILING_ALONE if all(fails) else FAILING)
+
+
+def _again(words: str, others: Iterable[Any], shows: Callable[[Any], tuple[bool, bool] | None], share: float = 0.5) -> Explanation:
+    """words, if more than this share of the other cases that fail show the same. shows(run): does it fail, and does it show it? None:
+    it cannot be asked."""
+    told = [(run.n, *shown) for run in others if (shown := shows(run)) is not None]
+    fails, same = [each for _, each, _ in told], sum(each for _, _, each in told)
+    is_borne_out = same > share * sum(fails) and _is_enough(fails)
+    return Explanation(words, len(told), same, sum(n for n, _, _ in told), names=(words,)) if is_borne_out else Explanation()
+
+
 def _said_again(words: str, others: Iterable[Any]) -> Explanation:
     """words, if every other case that fails shows the same."""
-    cases = failing = n = 0
-    for run in others:
+    def shows(run: Any) -> tuple[bool, bool]:
         found = run.judge(np.exp(-SOUND_REFUTED))
-        if found.biased and _said(run, found) != words:
-            return Explanation()
-        cases, failing, n = cases + 1, failing + found.biased, n + run.n
-    return Explanation(words, cases, failing, n) if failing else Explanation()
+        return found.biased, found.biased and _said(run, found) == words
+
+    return _again(words, others, shows, 0.999)
 
 
 def _noise_again(words: str, others: Iterable[Any]) -> Explanation:
     """words, if they are what most other cases show that show a dependence of random numbers."""
-    said, n = [], 0
-    for run in others:
-        account = account_of(run)
-        if account is not None:
-            nats, of = account.repeats()
-            said.append((account.lost(), f"{REPEATED} {of}" if nats > LEAST else ""))
-            n += run.n
-    same, some = sum(words in each for each in said), sum(any(each) for each in said)
-    return Explanation(words, len(said), same, n) if 2 * same > some else Explanation()
+    def shows(run: Any) -> tuple[bool, bool] | None:
+        if (account := account_of(run)) is None:
+            return None
+        nats, of = account.repeats()
+        each = (account.lost(), f"{REPEATED} {of}" if nats > LEAST else "")
+        return any(each), words in each
+
+    return _again(words, _drawn_possibly(others), shows)
+
+
+def noted_again(words: str, others: Iterable[Any]) -> Explanation:
+    """words, if the test of random numbers that said them says so of most other cases that fail."""
+    def shows(run: Any) -> tuple[bool, bool]:
+        found = run.judge(np.exp(-SOUND_REFUTED))
+        return found.biased, _numberless(found.suspect) == _numberless(words)
+
+    return _again(words, _drawn_possibly(others), shows)
+
+
+def _drawn_possibly(others: Iterable[Any]) -> list[Any]:
+    """The other cases; none where one has draws that cannot come: shared random numbers leave the distribution of each as it is."""
+    kept = list(others)
+    found = (run.judge(np.exp(-SOUND_REFUTED)) for run in kept)
+    return [] if any(each.biased and each.name in OF_SUPPORT for each in found) else kept
 
 
 class Kept:

@@ -11,7 +11,8 @@ from . import evidence
 from .accounts import ELEMENTS, Account, Draws, Rules, always_of, masked, regimes_of, window
 from .filter_cases import FilterRun
 from .filter_hypotheses import Family, Rare, as_bfloat16, as_half
-from .row_hypotheses import Given, compacted, extreme_rows, folded, in_order_of, mixed_rows, moved_down, neighbours, probabilities, wrong_rows
+from .noise_hypotheses import folded
+from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
 
 #: Nats by which a rule that gives another set than was kept falls behind: one row is enough.
 WRONG_SET = 20.0
@@ -56,19 +57,8 @@ def account_of_kept(run: FilterRun, around: int) -> Account | None:
         for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
                                            extreme_rows(logits, params, case.params)):
             yield name, given.with_rule(log_p) if isinstance(given, Family) else log_p(given)
-        if run.earlier:
-            was_kept = run.earlier[-1][rows] > -np.inf
-            yield "tokens that an earlier call dropped stay dropped", log_p(Given(
-                np.where(was_kept | (logits == logits.max(axis=1, keepdims=True)), logits, -np.inf), params, lambda left, params: np.where(
-                    np.isneginf(left), 0.0, probabilities(Given(logits, params)))))
-        yield Rare("what is kept goes back in the order of the first row"), log_p(Given(
-            logits, params, lambda *given: in_order_of(probabilities(Given(*given)), logits, case.logits[:1])))
-        for to in (4, 8, 16):
-            if case.vocab_size > to and case.vocab_size % to:
-                yield Rare(f"rows are read from an address rounded down to {to} elements"), log_p(Given(
-                    moved_down(case.logits, rows, rows - 1, rows * case.vocab_size % to), params))
         if case.vocab_size > 1 << 16:
-            yield Rare("ids have 16 bits"), log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)))))
+            yield Rare("ids have 16 bits"), log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)), 1 << 16)))
 
     of_sound = log_p(Given(logits, params))
     sound = of_sound()

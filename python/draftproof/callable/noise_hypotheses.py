@@ -7,9 +7,8 @@ from typing import Callable, Iterator
 
 import numpy as np
 
-from .._core import Error
 from . import evidence
-from .filter_hypotheses import PRECISIONS, SORTED, Rare, divided
+from .filter_hypotheses import Rare
 
 #: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
 STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0
@@ -22,11 +21,6 @@ LEFT_OF_SEEDS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
     *((f"seeds are cut to their low {bits} bits", lambda seed, bits=bits: seed & np.uint64((1 << bits) - 1)) for bits in LOW),
     ("seeds are rounded to float32", lambda seed: seed.astype(np.float32)),
     ("seeds are rounded to float64", lambda seed: seed.astype(np.float64)),
-    ("seeds from 2^63 on are one", lambda seed: np.minimum(seed, np.uint64(1 << 63))),
-    ("seeds lose their sign", lambda seed: np.abs(seed.astype(np.int64)).astype(np.uint64)),
-    ("the halves of seeds are xored", lambda seed: (seed ^ (seed >> np.uint64(32))) & np.uint64(0xFFFFFFFF)),
-    ("the halves of seeds are added", lambda seed: (seed + (seed >> np.uint64(32))) & np.uint64(0xFFFFFFFF)),
-    *((f"seeds are taken modulo 2^{bits} - 1", lambda seed, bits=bits: seed % np.uint64((1 << bits) - 1)) for bits in (31, 32)),
     ("seeds are cut to their high 32 bits", lambda seed: seed >> np.uint64(32)),
     *((f"seeds lose bit {bit}", lambda seed, bit=bit: seed & ~np.uint64(1 << bit)) for bit in range(16, 64)))
 
@@ -115,70 +109,20 @@ Draws = Callable[[np.ndarray], np.ndarray]
 
 
 def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
-    for period in (256, 512, 1024, 2048, 4096, 8192, 1 << 15, 1 << 16):
-        if period < size:
-            yield f"random numbers repeat every {period:,} tokens", lambda p, period=period: of_period(p, period)
-    yield "the running sum of the probabilities has half precision", _summed_in_half
-    for words, rounded in PRECISIONS:
-        yield Rare(f"running sums are {words}"), lambda p, rounded=rounded: divided(np.diff(
-            rounded(np.cumsum(p, axis=1, dtype=np.float64).astype(np.float32)).astype(np.float64), axis=1, prepend=0.0))
-    for more in (1e-2, 1e-3, 1e-4, 1e-5):
-        yield Rare(f"probabilities are raised by {more:g}"), lambda p, more=more: divided(p + more)
-        yield Rare(f"probabilities above 0 are raised by {more:g}"), lambda p, more=more: divided(np.where(p > 0.0, p + more, 0.0))
-    for bound in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
-        yield Rare(f"probabilities are {bound:g} at least"), lambda p, bound=bound: divided(np.maximum(p, bound))
-    for block in (32, 64, 128, 256, 512, 1024, 2048, 4096):
-        if block + 1 < size:
-            yield Rare(f"tokens {block}, {2 * block} and so on never come, the next ones do instead"), lambda p, block=block: _without_firsts(p, block)
-    for words, step in (("before", -1), ("behind", 1)):
-        yield f"the token {words} the one that is meant comes", lambda p, step=step: _beside(p, step)
-    for tile in (1024, 4096, 8192, 1 << 15):
+    for tile in (1024, 4096, 8192, 1 << 15, 1 << 16):
         if tile < size:
-            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: _in_tile(p, tile)
+            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: folded(p, tile)
     yield Rare("the token is 0"), lambda p: _only(p, 0)
     yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
     yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))
-    yield Rare("the token is the last one of the vocabulary"), lambda p: _only(p, -1)
-    for more in (1e-4, 1e-3, 1e-2, 0.1):
-        yield Rare(f"the numbers of an exponential race are {more:g} too large"), lambda p, more=more: race_behind(p, more)
     for bits in (8, 10, 11, 12, 16, 23, 24):
         yield Rare(f"random numbers of a race have {bits} bits"), lambda p, bits=bits: _race_of_bits(p, bits)
         yield Rare(f"random numbers have {bits} bits"), lambda p, bits=bits: _inverse_of_bits(p, bits)
 
 
-def of_period(p: np.ndarray, period: int) -> np.ndarray:
-    """A race: of tokens with one random number the likeliest wins, of equal ones the first."""
-    folded = np.concatenate([p, np.zeros((len(p), -p.shape[1] % period), p.dtype)], axis=1).reshape(len(p), -1, period)
-    wins = (np.arange(folded.shape[1])[None, :, None] == folded.argmax(axis=1)[:, None, :]).reshape(len(p), -1)[:, :p.shape[1]]
-    return divided(np.where(wins, p, 0.0))
-
-
-def _summed_in_half(p: np.ndarray) -> np.ndarray:
-    """A number looked up in running sums of half precision."""
-    if p.shape[1] > 1 << 16:
-        raise Error("too many tokens")
-    return divided(np.diff(np.cumsum(p.astype(np.float16), axis=1, dtype=np.float16).astype(np.float64), axis=1, prepend=0.0))
-
-
-def _without_firsts(p: np.ndarray, block: int) -> np.ndarray:
-    """The first token of every block but the first is passed over, for the next one."""
-    out, firsts = p.copy(), np.arange(block, p.shape[1] - 1, block)
-    out[:, firsts + 1] += out[:, firsts]
-    out[:, firsts] = 0.0
-    return out
-
-
-def _beside(p: np.ndarray, step: int) -> np.ndarray:
-    """At the vocabulary's end the last token stays."""
-    out, end = np.roll(p, step, axis=1), 0 if step < 0 else -1
-    wrapped = -1 if step < 0 else 0
-    out[:, end] += out[:, wrapped]
-    out[:, wrapped] = 0.0
-    return out
-
-
-def _in_tile(p: np.ndarray, tile: int) -> np.ndarray:
-    out = np.zeros_like(p)
+def folded(p: np.ndarray, tile: int) -> np.ndarray:
+    """[n, V]: the mass of every id on its place in its tile."""
+    out = np.zeros(p.shape)
     for begin in range(0, p.shape[1], tile):
         part = p[:, begin:begin + tile]
         out[:, :part.shape[1]] += part
@@ -188,24 +132,6 @@ def _in_tile(p: np.ndarray, tile: int) -> np.ndarray:
 def _only(p: np.ndarray, token: int) -> np.ndarray:
     out = np.zeros_like(p)
     out[:, token] = 1.0
-    return out
-
-
-def race_behind(p: np.ndarray, more: float) -> np.ndarray:
-    """An exponential race whose numbers are `more` too large, so that token x cannot win before more / p(x). Between two such times,
-    from the likeliest token on, all that can win have the hazard of their sum."""
-    if p.size > SORTED:
-        raise Error("too many tokens")
-    order = np.argsort(-p, axis=1, kind="stable")
-    ranked = np.take_along_axis(p, order, axis=1).astype(np.float64)
-    hazard, count = np.cumsum(ranked, axis=1), np.arange(1, p.shape[1] + 1)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        start = np.where(ranked > 0.0, more / ranked, np.inf)
-        begin = np.exp(count * more - hazard * start)
-        end = np.exp(count * more - hazard * np.concatenate([start[:, 1:], np.full((len(p), 1), np.inf)], axis=1))
-    won = np.divide(np.nan_to_num(begin) - np.nan_to_num(end), hazard, out=np.zeros(p.shape), where=ranked > 0.0)
-    out = np.zeros(p.shape)
-    np.put_along_axis(out, order, ranked * np.cumsum(won[:, ::-1], axis=1)[:, ::-1], axis=1)
     return out
 
 

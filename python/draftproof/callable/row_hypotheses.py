@@ -8,16 +8,12 @@ from typing import Callable, Iterator
 
 import numpy as np
 
-from .._core import Error
 from .filter_hypotheses import (
     PRECISIONS,
     Family,
     Params,
     Rare,
     SORTED,
-    as_half,
-    by_id,
-    divided,
     few_kept,
     rare_as,
     sound,
@@ -38,44 +34,6 @@ class Given:
 
 def probabilities(given: Given) -> np.ndarray:
     return (given.draws or sound)(given.logits, given.params)
-
-
-def evenly(logits: np.ndarray, params: Params) -> np.ndarray:
-    return divided((logits > -np.inf).astype(np.float64))
-
-
-def folded(p: np.ndarray) -> np.ndarray:
-    """[n, V]: the mass of every id on its low 16 bits."""
-    out = np.zeros(p.shape)
-    for begin in range(0, p.shape[1], 1 << 16):
-        part = p[:, begin:begin + (1 << 16)]
-        out[:, :part.shape[1]] += part
-    return out
-
-
-def moved_from(p: np.ndarray, bound: int) -> np.ndarray:
-    out = p.copy()
-    out[:, bound] = 0.0
-    out[:, bound + 1:] = p[:, bound:-1]
-    out[:, -1] += p[:, -1]
-    return out
-
-
-def moved_down(logits: np.ndarray, row: np.ndarray, before: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """[n, V]: of rows [n], each behind another in memory, what is read from so many elements before them."""
-    both = np.concatenate([logits[before], logits[row]], axis=1)
-    read = np.take_along_axis(both, logits.shape[1] - by[:, None] + np.arange(logits.shape[1])[None, :], axis=1)
-    return np.where(np.isneginf(read).all(axis=1, keepdims=True), logits[row], read)
-
-
-def in_order_of(p: np.ndarray, logits: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Of p [n, V], sorted as logits are: put back by the order of other rows."""
-    if p.size > SORTED:
-        raise Error("too many tokens")
-    out = np.zeros(p.shape)
-    back = np.broadcast_to(np.argsort(-others, axis=1, kind="stable"), p.shape)
-    np.put_along_axis(out, back, np.take_along_axis(p, np.argsort(-logits, axis=1, kind="stable"), axis=1), axis=1)
-    return out
 
 
 def _few_of_tiles(logits: np.ndarray, top_k: np.ndarray, tile: int, few: int) -> np.ndarray:
@@ -105,15 +63,6 @@ def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
             yield rare_as(words, f"parameters are {words}"), Given(logits, {name: every[name][at] for name in params})
             yield rare_as(words, f"filters are {words}"), Given(logits, {name: every[name][at] if name != "temperature" else params[name]
                                                                          for name in params})
-        if words.startswith("the first "):
-            skipped = {name: np.where(every[name][at] == OFF[name], OFF[name], params[name]).astype(params[name].dtype)
-                       for name in params if name != "temperature"}
-            whose = words.removesuffix("'s")
-            yield Rare(f"filters are skipped where {whose} has none"), Given(logits, {**params, **skipped})
-            if "temperature" in names:
-                random = params["temperature"] > 0.0
-                yield f"temperature is not applied where {whose} has 1", changed("temperature", np.where(
-                    random & (every["temperature"][at] == 1.0), 1.0, params["temperature"]))
 
 
 def extreme_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tuple[str, Given]]:
@@ -154,9 +103,6 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if len(names) - ("temperature" in names) > 1:
         yield "no filter is applied", Given(logits, {name: value if name == "temperature" else np.full_like(value, OFF[name])
                                                      for name, value in params.items()})
-    if len(names) - ("temperature" in names) > 2:
-        yield "neither top_k nor top_p is applied", Given(logits, {name: np.full_like(value, OFF[name]) if name in ("top_k", "top_p") else value
-                                                                   for name, value in params.items()})
     for name, low, high in (("top_k", 1, size - 1), ("top_p", 0.05, 0.999), ("min_p", 1e-3, 1.0)):
         off = params[name] == np.asarray(OFF[name], params[name].dtype) if name in params else np.zeros(0, bool)
         if off.any() and low < high:
@@ -168,29 +114,21 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
     if random.any():
         yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
         yield "the temperature is applied twice", changed("temperature", temperature * temperature)
-        yield "the temperature is of half precision", changed("temperature", as_half(temperature))
-        for step in (0.01, 0.1, 1.0):
-            yield f"temperatures are rounded to {step:g}", changed("temperature", np.round(temperature / step) * step)
     if "top_k" in names:
         k = params["top_k"]
-        yield "top_k is the vocabulary less 1 at most", changed("top_k", np.where(k > 0, np.minimum(k, max(1, size - 1)), k))
         for tile in (1024, 4096):
             for few in (8, 16, 32, 64):
                 if tile < size and (k > few).any():
                     yield Rare(f"a tile of {tile} tokens gives top_k {few} candidates"), Given(_few_of_tiles(logits, k, tile, few), params)
         yield "top_k keeps one token fewer", changed("top_k", np.where(k > 1, k - 1, k))
         yield Rare("top_k keeps one token more"), changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
-        yield "top_k above the vocabulary wraps around", changed("top_k", np.where(k > size, np.maximum(k % size, 1), k))
         for bits in (8, 16):
             yield f"top_k has {bits} bits", changed("top_k", np.where(k > 0, k & ((1 << bits) - 1), k))
     if "top_p" in names:
-        yield "top_p acts as 1 less itself", changed("top_p", np.where(params["top_p"] < 1.0, 1.0 - params["top_p"], 1.0))
         yield "top_p drops the token that crosses it", Given(logits, params, without_its_last)
     for name in ("top_p", "min_p"):
         if name in names and size > 8:
             yield f"{name} keeps {{}} tokens at most", Family(lambda most, name=name: Given(logits, params, few_kept(name, int(most))), 2, size - 1, True)
-    if {"top_k", "top_p"} <= set(names):
-        yield Rare("top_p keeps the lowest ids of what top_k left"), Given(logits, params, by_id)
     if logits.size <= SORTED:
         for name, draws in wrong_filters(names, size):
             yield name, Given(logits, params, draws)
@@ -198,9 +136,9 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         yield from _laws(name, params[name], size, changed)
     yield from _wrong_logits(logits, params)
     for name in names:
-        if name in ("top_p", "min_p"):
-            for words, rounded in PRECISIONS:
-                yield f"{name} is {words}", changed(name, rounded(params[name]))
+        for words, rounded in PRECISIONS if name != "top_k" else ():
+            yield f"{name} is {words}", changed(name, rounded(params[name]))
+
 
 def _laws(name: str, asked: np.ndarray, size: int, changed: Callable[[str, np.ndarray], Given]) -> Iterator[tuple[str, Family]]:
     """What a parameter may act as where it is on, by one number."""
@@ -227,15 +165,10 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     for words, bounded in PRECISIONS:
         yield f"logits are {words}", Given(np.where(finite, bounded(logits), logits), params)
     size = logits.shape[1]
-    ends = {size - n for n in (1, size % 32, size % 128, size % 1024, 100, 1000) if n}
-    for bound in sorted({1 << 15, 50_000, 1 << 16, 100_000, 1 << 17, *ends}):
-        if 0 < bound < size:
-            left = np.where((np.arange(size) >= bound)[None, :] & finite[:, :bound].any(axis=1)[:, None], -np.inf, logits)
-            yield f"tokens from {bound} on never come", Given(left.astype(np.float32), params)
-    for tile in (256, 1024, 4096, 16_384):
-        if tile < size and (forgotten := _before_masked_tile(finite, tile)).any():
-            yield Rare(f"a tile of {tile:,} masked tokens makes those before it impossible"), Given(
-                np.where(forgotten, -np.inf, logits).astype(np.float32), params)
+    ids, least = np.arange(size), int(finite.argmax(axis=1).max()) + 1  # one token of each row stays
+    if least < size:
+        yield "tokens from {} on never come", Family(lambda bound: Given(
+            np.where(ids >= bound, -np.inf, logits).astype(np.float32), params), least, size - 1, True)
     t = np.maximum(params["temperature"], 1e-30)[:, None]
     below, random = logits.max(axis=1, keepdims=True) - logits, (params["temperature"] > 0.0)[:, None]
     spread = float((below / t)[finite & random].max(initial=0.0))
@@ -250,15 +183,6 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     if largest > 10.0:
         yield Rare("logits are clamped to +-{}"), Family(lambda bound: Given(np.where(finite, np.clip(logits, -bound, bound), logits).astype(np.float32), params),
                                                         5.0, largest)
-
-
-def _before_masked_tile(finite: np.ndarray, tile: int) -> np.ndarray:
-    """[n, V]: tokens before the last tile that is masked whole and has tokens that are not behind it."""
-    begins = np.arange(0, finite.shape[1], tile)
-    some = np.logical_or.reduceat(finite, begins, axis=1)
-    later = np.cumsum(some[:, ::-1], axis=1)[:, ::-1] > 0  # this tile has, or one behind it
-    last = np.where(~some & later, np.arange(len(begins)), -1).max(axis=1)
-    return np.arange(finite.shape[1])[None, :] < last[:, None] * tile
 
 
 def compacted(params: Params) -> Iterator[tuple[str, np.ndarray]]:

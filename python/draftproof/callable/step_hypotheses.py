@@ -10,14 +10,13 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from .._core import Error
-from .filter_hypotheses import Family, InPart, Params, Rare, divided, rare_as, undivided
+from .filter_hypotheses import RESTS, Family, InPart, Params, Rare, divided, rare_as, undivided, with_rest
 from . import evidence
 from .accounts import ELEMENTS, Account, Draws, Regime, Rules, always_of, regimes_of, tiny_of, window
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
 from .sample_cases import OFF
-from .step_likelihood import Due, OfSteps, Partly, Rule, Told
+from .step_likelihood import OfRow, OfSteps, Rule, Told, left_of, ratio_of
 from .verify_judge import VerifyRun
 from .verify_sweep import Steps, StepsCase, StepsRun, steps_of
 
@@ -79,16 +78,6 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
             yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule, Family) else OfSteps(told, rule, zone)
         yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), OfSteps(told.with_bonus_of(
             _in_order(steps, batch, np.cumsum(case.lens + 1) - 1)), lambda: Rule(p, p, p, q), zone)
-        if len(chosen) == run.case.batch and not fixed:
-            begins = np.arange(len(sound)) < batch  # only its last call was of another case
-            for words, earlier, is_stale in (("the first call", run.earlier[:1], begins | True), ("an earlier call", run.earlier[1:], begins | True),
-                                             ("the last call", run.earlier[-1:], begins)):
-                for drafts in earlier:
-                    other = np.zeros(q.shape)
-                    other[~is_bonus] = drafts
-                    yield f"q is that of {words}", Partly(is_stale, OfSteps(told, lambda other=other: Rule(p, p, p, other), zone), of_sound)
-        if (case.params["temperature"] == 0.0).any():
-            yield "all drafts that match are counted, also behind one that does not", _counted(steps, told, p)
 
     def lost() -> str:
         seeds = np.concatenate([run.seeds_of(call) for call in range(len(steps.out) // batch)])
@@ -106,7 +95,7 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
 def _coins(steps: Steps, told: Told, p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the coin of each step's first draft lies, [n]: beginning and end."""
     row, x = steps.row[:, 0], told.x[:, 0]
-    chance = np.minimum(1.0, p[row, x] / np.maximum(q[row, x], 1e-30))
+    chance = ratio_of(p[row, x], q[row, x])
     begin, end = np.where(told.fell[:, 0], chance, 0.0), np.where(told.stood[:, 0], chance, 1.0)
     is_odd = (steps.lens == 0) | (end <= begin)  # no coin, or none that could
     return np.where(is_odd, 0.0, begin), np.where(is_odd, 1.0, end)
@@ -118,15 +107,6 @@ def _in_order(steps: Steps, batch: int, bonus: np.ndarray) -> np.ndarray:
     at = np.arange(len(steps.out)).reshape(-1, batch)
     request = np.where(whole, np.cumsum(whole, axis=1) - 1, at % batch)
     return bonus[(at - at % batch + request) % len(bonus)].ravel()
-
-
-def _counted(steps: Steps, told: Told, p: np.ndarray) -> Due:
-    """Greedy steps that emit as many drafts as match their rows' likeliest tokens."""
-    everything, best = np.arange(len(steps.out)), p.argmax(axis=1)
-    matches = (told.is_draft & (best[steps.row] == told.x)).sum(axis=1)
-    due = np.where(told.place < matches[:, None], told.x, -1)
-    due[everything, matches] = best[steps.row[everything, matches]]
-    return Due((due == steps.out).all(axis=1), float(np.log(1e-3 / told.size)))
 
 
 def _unrolled(case: StepsCase, steps: Steps) -> tuple[StepsCase, Steps]:
@@ -161,8 +141,6 @@ def _of_strings(run: VerifyRun) -> Account | None:
 
     def rules() -> Rules:
         given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
-        if len(out) * case.vocab_size <= ELEMENTS:
-            yield "q is that of the last call", OfSteps(told, lambda: Rule(p, p, p, q, q_of_last_call=True), zone)
         for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64), 1)):
             yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule, Family) else OfSteps(told, rule, zone)
 
@@ -206,124 +184,87 @@ PARTS = {"": ALL_PLACES, "bonus tokens": ("bonus",), "drafts and recovered token
 Rulings = Iterator[tuple[str, "Callable[[], Rule] | Family"]]
 
 
+#: The chance that a draft stands, of its p and q (and a number that is learned, between two).
+ACCEPTED: dict[str, Callable[..., np.ndarray]] = {
+    "no draft is accepted": lambda p, q: 0.0 * p, "every draft is accepted": lambda p, q: 0.0 * p + 1.0,
+    "drafts are judged as if q were 1": lambda p, q: p, "p / q is inverted": lambda p, q: ratio_of(q, p)}
+ACCEPTED_BY: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
+    "a draft is accepted with {} at least": (lambda p, q, x: np.maximum(ratio_of(p, q), x), 1e-3, 0.9),
+    "drafts of small probability are accepted too seldom, as with p / (q + {})": (lambda p, q, x: ratio_of(p, q + x), 1e-5, 0.1),
+    "drafts of small probability are accepted too often, as with p + {}": (lambda p, q, x: ratio_of(p + x, q), 1e-6, 0.1),
+    "drafts are accepted as with {} p / q": (lambda p, q, x: ratio_of(x * p, q), 0.125, 8.0),
+    "p and q are {} at least where drafts are judged": (lambda p, q, x: ratio_of(np.maximum(p, x), np.maximum(q, x)), 1e-8, 0.01)}
+#: Weights of recovered tokens, of rows p and q.
+RECOVERED: dict[str, Callable[..., np.ndarray]] = {
+    "recovered tokens are drawn from the target's row, not from the residual": lambda p, q: p,
+    "recovered tokens are drawn from |p - q|": lambda p, q: np.abs(p - q),
+    "residuals are of q - p, not of p - q": lambda p, q: left_of(q, p),
+    "recovered tokens are drawn from the draft's row": lambda p, q: q,
+    "recovered tokens are the likeliest of the residual": lambda p, q: _likeliest(left_of(p, q)),
+    "recovered tokens are the likeliest of the target": lambda p, q: _likeliest(p),
+    **{f"the residual is not divided by its sum: the rest falls to its {words}": lambda p, q, which=which: with_rest(left_of(p, q), which)
+       for words, which in RESTS.items()}}
+RECOVERED_BY: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
+    "residuals are {} at least": (lambda p, q, x: np.maximum(p - q, x), 1e-7, 0.1),
+    "a residual whose sum is below {} is taken for empty": (lambda p, q, x: _unless_below(left_of(p, q), x, p), 1e-3, 0.5)}
+
+
 def family(name: str, make: Callable[[float], Rule], low: float, high: float, is_whole: bool = False) -> tuple[str, Family]:
     return name, Family(lambda number: lambda: make(number), low, high, is_whole)
 
 
 def _wrong_rules(given: _Rows) -> Rulings:
     """Rules that read each row where it should be read."""
-    rule, p, q, size = given.rule, given.p, given.q, given.p.shape[1]
+    rule, p, q, size, temperature = given.rule, given.p, given.q, given.p.shape[1], given.params["temperature"]
     bare = given.off("top_k", "top_p", "min_p")
-
-    def residual(name: str, left: Callable[..., np.ndarray], **more: Any) -> tuple[str, Callable[[], Rule]]:
-        return name, lambda: rule(residual=left, **more)
-
-    def ratio(name: str, of: Callable[..., np.ndarray], **more: Any) -> tuple[str, Callable[[], Rule]]:
-        return name, lambda: rule(ratio=of, **more)
-
-    yield residual("recovered tokens are drawn from the target's row, not from the residual", lambda rows, _q, _x: rows)
-    yield residual("recovered tokens are drawn from |p - q|", lambda rows, drafts, _x: np.abs(rows - drafts))
-    yield residual(Rare("of the residual only the rejected draft is taken out"), _without_draft, of_draft=True)
-    yield residual("residuals are of q - p, not of p - q", lambda rows, drafts, _x: np.maximum(drafts - rows, 0.0))
-    yield residual(Rare("q is subtracted from p by rank, not by token"), _by_rank)
-    yield family("residuals are {} at least", lambda least: rule(residual=lambda rows, drafts, _x: np.maximum(rows - drafts, least)), 1e-7, 0.1)
-    yield residual("recovered tokens are drawn from the draft's row", lambda _rows, drafts, _x: drafts)
-    yield residual(Rare("recovered tokens are drawn with the coin that rejected"), _with_the_coin, of_draft=True)
-    yield residual("recovered tokens are the likeliest of the residual", lambda rows, drafts, _x: _likeliest(np.maximum(rows - drafts, 0.0)))
-    yield residual("recovered tokens are the likeliest of the target", lambda rows, _q, _x: _likeliest(rows))
-    for words, rest in (("last", _last), ("first", _first), ("likeliest", _likeliest), ("last id, not the last possible", _last_id)):
-        yield residual(f"the residual is not divided by its sum: the rest falls to its {words} token",
-                       lambda rows, drafts, _x, rest=rest: _with_rest(np.maximum(rows - drafts, 0.0), rest))
-    yield family("a residual whose sum is below {} is taken for empty", lambda bound: rule(
-        residual=lambda rows, drafts, _x: _unless_below(np.maximum(rows - drafts, 0.0), bound, rows)), 1e-3, 0.5)
-    for bound in [bound for bound in (1 << 15, 1 << 16, 1 << 17) if bound < size]:
-        begin = np.arange(size) < bound
-        yield residual(f"residuals end at {bound:,} tokens", lambda rows, drafts, _x, begin=begin: np.where(
-            begin, np.maximum(rows - drafts, 0.0), 0.0))
-        yield residual(f"residuals end at {bound:,} tokens, as rows do where they are empty", lambda rows, drafts, _x, begin=begin: _unless_below(
-            np.where(begin, np.maximum(rows - drafts, 0.0), 0.0), 1e-12, np.where(begin, rows, 0.0)))
-    yield family("recovered tokens are the likeliest {} of the residual", lambda share: rule(
-        residual=lambda rows, drafts, _x: _top(np.maximum(rows - drafts, 0.0), share)), 0.1, 0.99)
+    is_filtered = any((given.params[name] != value).any() for name, value in bare.items())
+    for name, chance in ACCEPTED.items():
+        yield name, lambda chance=chance: rule(ratio=chance)
+    for name, (by, low, high) in ACCEPTED_BY.items():
+        yield family(name, lambda x, by=by: rule(ratio=lambda p, q: by(p, q, x)), low, high)
+    for name, left in RECOVERED.items():
+        yield name, lambda left=left: rule(residual=lambda p, q, _x: left(p, q))
+    for name, (by, low, high) in RECOVERED_BY.items():
+        yield family(name, lambda x, by=by: rule(residual=lambda p, q, _x: by(p, q, x)), low, high)
+    yield family("residuals end at {} tokens", lambda bound: rule(residual=lambda p, q, _x: _unless_below(
+        np.where(np.arange(size) < bound, left_of(p, q), 0.0), 1e-12, p)), 1, max(1, size - 1), True)
+    yield Rare("of the residual only the rejected draft is taken out"), lambda: rule(residual=_without_draft, of_draft=True)
+    yield "q is taken for 1", lambda: rule(ratio=lambda p, _: p, residual=_without_draft, of_draft=True)
+    yield family("drafts of q below {} are dropped, and their place is drawn from p", lambda bound: rule(
+        ratio=lambda p, q: np.where(q < bound, 0.0, ratio_of(p, q)), of_draft=True,
+        residual=lambda p, q, x: np.where(np.take_along_axis(q, x[:, None], axis=1) < bound, p, left_of(p, q))), 0.01, 0.9)
     for name, draws in wrong_draws(size):
-        def recovered(rows: np.ndarray, drafts: np.ndarray, _x: np.ndarray, draws: Callable[..., np.ndarray] = draws) -> np.ndarray:
-            return draws(divided(np.maximum(rows - drafts, 0.0)))
+        def recovered(p: np.ndarray, q: np.ndarray, _x: np.ndarray, draws: Callable[..., np.ndarray] = draws) -> np.ndarray:
+            return draws(divided(left_of(p, q)))
 
         yield name, lambda draws=draws, recovered=recovered: rule(bonus=draws(p), residual=recovered)
         yield InPart(f"of recovered tokens: {name}"), lambda recovered=recovered: rule(residual=recovered)
         yield InPart(f"of bonus tokens: {name}"), lambda draws=draws: rule(bonus=draws(p))
-    if (given.params["temperature"] != 1.0).any():
-        yield "q is tempered as the target is", lambda: rule(q=_tempered(q, given.params["temperature"]))
-    if (given.params["temperature"] == 0.0).any():
-        below = np.where((given.params["temperature"] == 0.0)[:, None], given.target.max(axis=1, keepdims=True) - given.target, np.inf)
-        yield family("greedy drafts within {} of the largest logit are accepted", lambda delta: rule(
-            accept=np.where(below <= delta, 1.0, p), ratio=lambda rows, drafts: np.minimum(1.0, rows / np.maximum(drafts * (rows < 1.0), 1e-30))), 0.01, 10.0)
-        drawn = np.where(given.params["temperature"] == 0.0, 1.0, given.params["temperature"])
-        cold = (given.params["temperature"] == 0.0)[:, None]
-        yield "recovered tokens of greedy requests are the likeliest of the residual at temperature 1", lambda cold=cold, drawn=drawn: rule(
-            recover=np.where(cold, given.with_params(temperature=drawn, **bare), p),
-            residual=lambda rows, drafts, _x: np.where(cold, _likeliest(np.maximum(rows - drafts, 0.0)), np.maximum(rows - drafts, 0.0)))
-    if bare and any((given.params[name] != value).any() for name, value in bare.items()):
+    if (temperature != 1.0).any():
+        yield "q is tempered as the target is", lambda: rule(q=_tempered(q, temperature))
+    if is_filtered:
+        yield "q is filtered as the target is", lambda: rule(q=_filtered(q, given.params, given.is_bonus))
         whole = functools.cache(lambda: undivided(given.target, given.params).astype(np.float64))
         yield "the target is not divided by what its filters keep", lambda: rule(accept=whole(), recover=whole())
+    yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
+    yield "q is taken for uniform", lambda: rule(q=np.where(given.is_bonus[:, None], 0.0, np.full_like(q, 1.0 / size)))
+    if (temperature == 0.0).any():
+        cold, drawn = (temperature == 0.0)[:, None], np.where(temperature == 0.0, 1.0, temperature)
+        yield "recovered tokens of greedy requests are the likeliest of the residual at temperature 1", lambda: rule(
+            recover=np.where(cold, given.with_params(temperature=drawn, **bare), p),
+            residual=lambda p, q, _x: np.where(cold, _likeliest(left_of(p, q)), left_of(p, q)))
     yield "the bonus token is the likeliest one", lambda: rule(bonus=_likeliest(p))
-    yield ratio("q is taken for 1", lambda rows, _: rows, residual=_without_draft, of_draft=True)
-    yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda rows, _: rows,
-                                                                         residual=lambda rows, _q, _x: rows)
+    yield "the bonus token is drawn with the coin of the last draft", lambda: rule(bonus_has_coin=True)
+    yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda p, _: p, residual=lambda p, _q, _x: p)
     for which in ("p", "q"):
         yield Rare(f"{which} of a draft is that of the next draft's token"), lambda which=which: rule(next_token=which)
-    if size > 3:
-        yield family(Rare("of q its {} largest are known, the others are 0"), lambda most: rule(
-            q=np.where(q >= -np.partition(-q, int(most) - 1, axis=1)[:, int(most) - 1:int(most)], q, 0.0)), 2, size - 1, True)
-    yield "p adds up over the places of a request", lambda: rule(adds_up=True)
     yield "drafts are accepted with the product of p / q up to their place", lambda: rule(multiplies=True)
-    yield "q is cut to the target's tokens", lambda: rule(q=_cut(q, p > 0.0))
-    if bare and any((given.params[name] != value).any() for name, value in bare.items()):
-        yield "q is filtered as the target is", lambda: rule(q=_filtered(q, given.params, given.is_bonus))
-    yield "drafts are accepted by a threshold on p (typical acceptance)", lambda: rule(accept=_typical(p), ratio=lambda rows, _: rows)
-    yield "drafts are accepted by a threshold on p (typical acceptance), others are drawn from p", lambda: rule(
-        accept=_typical(p), ratio=lambda rows, _: rows, residual=lambda rows, _q, _x: rows)
-    never = np.arange(size) > 0
-    yield "the draft of token 0 is never accepted", lambda: rule(accept=p * never)
-    yield "token 0 is neither accepted nor recovered", lambda: rule(accept=p * never, residual=lambda rows, drafts, _x: _unless_below(
-        np.maximum(rows - drafts, 0.0) * never, 1e-12, np.maximum(rows - drafts, 0.0)))
-    if 1 << 15 < size:
-        for bits in (15, 16):
-            yield Rare(f"drafts are looked up by ids of {bits} bits"), lambda bits=bits: rule(bits_of_ids=bits)
-    yield "q is taken for uniform", lambda: rule(q=np.where(given.is_bonus[:, None], 0.0, np.full_like(q, 1.0 / size)))
-    yield ratio("no draft is accepted", lambda rows, _: np.zeros_like(rows))
-    for period in (1, 2, 4, 8, 16, 32):
-        if period < given.drafts_max:
-            yield (f"coins repeat every {period} drafts" if period > 1 else "one coin judges all drafts of a request",
-                   lambda period=period: rule(period=period))
     yield "the last draft of a request is accepted", lambda: rule(sure_at_end=True)
-    yield ratio("every draft is accepted", lambda rows, _: np.ones_like(rows))
-    yield family("a draft is accepted with {} at least", lambda bound: rule(
-        ratio=lambda rows, drafts: np.clip(rows / np.maximum(drafts, 1e-30), bound, 1.0)), 1e-3, 0.9)
-    yield "the bonus token is drawn with the coin of the last draft", lambda: rule(bonus_has_coin=True)
-    for bound in (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32):
-        if bound < given.drafts_max:
-            yield f"all drafts from place {bound} on are accepted", lambda bound=bound: rule(sure_from=bound)
-    for bits in (8, 10, 12):
-        yield ratio(Rare(f"coins have {bits} bits"), lambda rows, drafts, bits=bits: np.ceil(np.minimum(
-            1.0, rows / np.maximum(drafts, 1e-30)) * 2.0 ** bits) * 2.0 ** -bits)
-    yield ratio("drafts are accepted where p / q is above 1 / 2", lambda rows, drafts: (rows > 0.5 * drafts).astype(float))
-    yield family("drafts of small probability are accepted too seldom, as with p / (q + {})",
-                 lambda more: rule(ratio=lambda rows, drafts: np.minimum(1.0, rows / (drafts + more))), 1e-5, 0.1)
-    yield family("drafts of small probability are accepted too often, as with p + {}",
-                 lambda more: rule(ratio=lambda rows, drafts: np.minimum(1.0, (rows + more) / np.maximum(drafts, 1e-30))), 1e-6, 0.1)
-    yield family("drafts of q below {} are dropped, and their place is drawn from p", lambda bound: rule(
-        ratio=lambda rows, drafts: np.where(drafts < bound, 0.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30))), of_draft=True,
-        residual=lambda rows, drafts, x: np.where(np.take_along_axis(drafts, x[:, None], axis=1) < bound, rows, np.maximum(rows - drafts, 0.0))), 0.01, 0.9)
-    yield family("drafts of q below {} are accepted", lambda bound: rule(ratio=lambda rows, drafts: np.where(
-        drafts < bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30)))), 1e-5, 0.5)
-    yield family("drafts of p of {} or more are accepted", lambda bound: rule(ratio=lambda rows, drafts: np.where(
-        rows >= bound, 1.0, np.minimum(1.0, rows / np.maximum(drafts, 1e-30)))), 0.1, 0.99)
-    yield family("drafts are accepted as with {} p / q", lambda factor: rule(
-        ratio=lambda rows, drafts: np.minimum(1.0, factor * rows / np.maximum(drafts, 1e-30))), 0.125, 8.0)
-    yield ratio("drafts are judged as if q were 1", lambda rows, _: rows)
-    yield ratio("p / q is inverted", lambda rows, drafts: np.minimum(1.0, drafts / np.maximum(rows, 1e-30)))
-    yield family("p and q are {} at least where drafts are judged", lambda bound: rule(ratio=lambda rows, drafts: np.minimum(
-        1.0, np.maximum(rows, bound) / np.maximum(drafts, bound))), 1e-8, 0.01)
+    if given.drafts_max > 1:
+        yield family("all drafts from place {} on are accepted", lambda place: rule(sure_from=int(place)), 1, given.drafts_max - 1, True)
+    for bits in (15, 16):
+        if 1 << bits < size:
+            yield Rare(f"drafts are looked up by ids of {bits} bits"), lambda bits=bits: rule(bits_of_ids=bits)
 
 
 #: Where a row is read, and what is said of it where another is read there.
@@ -362,9 +303,8 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
                 moved_q = np.zeros_like(q)
                 moved_q[of_draft] = q[of_draft[np.clip(read, 0, count - 1)]]
                 yield f"q is {words}", lambda moved_q=moved_q: given.rule(q=moved_q, q_residual=moved_q)
-    for bound in (32, 64, 128, 256, 512, 1024):
-        if bound < case.lens.sum():
-            yield Rare(f"drafts from the {bound:,}th of a call on are rejected"), lambda bound=bound: given.rule(never_from=bound)
+    if case.lens.sum() > 1:
+        yield family(Rare("drafts from the {}th of a call on are rejected"), lambda place: given.rule(never_from=int(place)), 1, int(case.lens.sum()) - 1, True)
 
 
 def _moves(case: StepsCase, of_row: np.ndarray, is_bonus: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
@@ -420,61 +360,23 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
         by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
     every = given.params if case is None else case.params
     table = functools.lru_cache(maxsize=1)(_table)  # of the rule that is tried
+
+    def read(places: tuple[str, ...]) -> Callable[[Given], Rule]:
+        return lambda wrong: given.rule(**dict.fromkeys(places, table(wrong)))
+
     for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every),
                                        extreme_rows(given.target, given.params, every)):
         if isinstance(wrong, Family):
-            yield name, wrong.with_rule(lambda one: lambda: given.rule(**dict.fromkeys(ALL_PLACES, _table(one))))
+            yield name, wrong.with_rule(lambda one: OfRow(one, read(ALL_PLACES)))
             continue
         for part, places in PARTS.items() if not isinstance(name, Rare) else [("", ALL_PLACES)]:
-            yield InPart(f"of {part}: {name}") if part else name, lambda wrong=wrong, places=places: given.rule(
-                **dict.fromkeys(places, table(wrong)))
+            yield InPart(f"of {part}: {name}") if part else name, OfRow(wrong, read(places))
 
 
 def _without_draft(rows: np.ndarray, _: np.ndarray, x: np.ndarray) -> np.ndarray:
     left = rows.copy()
     left[np.arange(len(left)), x] = 0.0
     return left
-
-
-def _by_rank(rows: np.ndarray, drafts: np.ndarray, _: np.ndarray) -> np.ndarray:
-    order = np.argsort(-rows, axis=1, kind="stable")
-    out = np.zeros_like(rows)
-    np.put_along_axis(out, order, np.maximum(np.take_along_axis(rows, order, axis=1) + np.sort(-drafts, axis=1), 0.0), axis=1)
-    return out
-
-
-def _last(left: np.ndarray) -> np.ndarray:
-    """[N, V] 1 at the last token of positive mass."""
-    out = np.zeros_like(left)
-    out[np.arange(len(left)), left.shape[1] - 1 - (left[:, ::-1] > 0.0).argmax(axis=1)] = 1.0
-    return out
-
-
-def _last_id(left: np.ndarray) -> np.ndarray:
-    out = np.zeros_like(left)
-    out[:, -1] = 1.0
-    return out
-
-
-def _first(left: np.ndarray) -> np.ndarray:
-    out = np.zeros_like(left)
-    out[:, 0] = 1.0
-    return out
-
-
-def _with_rest(left: np.ndarray, rest: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    return left + np.maximum(1.0 - left.sum(axis=1, keepdims=True), 0.0) * rest(left)
-
-
-def _top(left: np.ndarray, share: float) -> np.ndarray:
-    if left.size > ELEMENTS:
-        raise Error("too many rows")
-    order = np.argsort(-left, axis=1, kind="stable")
-    total = np.cumsum(np.take_along_axis(left, order, axis=1), axis=1)
-    keep = total - np.take_along_axis(left, order, axis=1) < share * total[:, -1:]
-    out = np.zeros_like(left)
-    np.put_along_axis(out, order, np.where(keep, np.take_along_axis(left, order, axis=1), 0.0), axis=1)
-    return out
 
 
 def _tempered(q: np.ndarray, temperature: np.ndarray) -> np.ndarray:
@@ -490,12 +392,6 @@ def _filtered(q: np.ndarray, params: Params, is_bonus: np.ndarray) -> np.ndarray
     with np.errstate(divide="ignore"):
         logits = np.where(is_bonus[:, None], 0.0, np.log(q)).astype(np.float32)
     return np.where(is_bonus[:, None], 0.0, _table(Given(logits, {**params, "temperature": warm})))
-
-
-def _typical(p: np.ndarray) -> np.ndarray:
-    """Medusa's criterion (Cai et al. 2024, section 2.3.1) with its usual constants, [N, V] of 0 and 1."""
-    entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1, keepdims=True)
-    return (p > np.minimum(0.3, 0.09 * np.exp(-entropy))).astype(float)
 
 
 def _cut(q: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -514,12 +410,3 @@ def _likeliest(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-def _with_the_coin(p: np.ndarray, q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """A coin that rejected lies above p / q of the draft x: the residual's part above it, in the order of ids."""
-    left = np.maximum(p - q, 0.0)
-    total = left.sum(axis=1, keepdims=True)
-    left = np.where(total > 0.0, left / np.maximum(total, 1e-30), p)
-    at = np.arange(len(p))
-    bound = np.minimum(1.0, p[at, x] / np.maximum(q[at, x], 1e-30))[:, None]
-    until = np.minimum(np.cumsum(left, axis=1), 1.0)
-    return np.maximum(until, bound) - np.maximum(until - left, bound)

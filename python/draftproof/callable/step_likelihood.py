@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from typing import Callable
 
 import numpy as np
@@ -11,7 +12,17 @@ import numpy as np
 from .._core import Error
 from . import evidence
 from .accounts import ELEMENTS, STRAY, Draws, log_of
+from .row_hypotheses import Given
 from .verify_sweep import Steps
+
+
+def ratio_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    return np.minimum(1.0, p / np.maximum(q, 1e-30))
+
+
+def left_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The residual, not divided by its sum."""
+    return np.maximum(p - q, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,20 +33,28 @@ class Rule:
     recover: np.ndarray
     bonus: np.ndarray
     q: np.ndarray
-    ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, q: np.minimum(1.0, p / np.maximum(q, 1e-30))
-    residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda p, q, _x: np.maximum(p - q, 0.0)
+    ratio: Callable[[np.ndarray, np.ndarray], np.ndarray] = ratio_of
+    residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda p, q, _x: left_of(p, q)
     of_draft: bool = False  # `residual` looks at the draft x
     q_residual: np.ndarray | None = None  # where it is not q
     bonus_has_coin: bool = False  # of the last draft
     sure_at_end: bool = False  # the last draft
     sure_from: int = 1 << 30
-    period: int = 0  # coins of drafts so many apart are one; 0: none are
     never_from: int = 1 << 30  # of the drafts of a call
     bits_of_ids: int = 62  # by which drafts are looked up
-    q_of_last_call: bool = False
     next_token: str = ""  # "p" or "q": it is looked up for the next draft
-    adds_up: bool = False  # p, over the places
     multiplies: bool = False  # what drafts are accepted with, over the places
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OfRow:
+    """A rule of rows that are read otherwise: of those, too, usual readings may differ."""
+
+    given: Given
+    make: Callable[[Given], Rule]
+
+    def __call__(self) -> Rule:
+        return self.make(self.given)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,51 +63,21 @@ class OfSteps:
 
     told: Told
     rule: Callable[[], Rule]
-    zone: np.ndarray  # [N, V], of the target's rows
+    sound_zone: np.ndarray  # [N, V], of the target's rows
+
+    @functools.cached_property
+    def zone(self) -> np.ndarray:
+        return self.sound_zone | evidence.Rows.of(self.rule.given.logits, self.rule.given.params).zone if isinstance(self.rule, OfRow) else self.sound_zone
 
     def __call__(self) -> np.ndarray:
         return self.told(self.rule())
 
-    def excused(self) -> bool:
-        return False
+    def excused(self) -> np.ndarray:
+        told = self.told
+        return ((told.stood | told.fell) & self.zone[told.steps.row, told.x]).any(axis=1) | self.zone[told.row, told.token]
 
     def refuted(self, here: np.ndarray, draws: Draws) -> float:
         return self.told.refuted(self.rule(), here, draws, self.zone)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Partly:
-    """A rule in the steps `where` [n], the sound one in the others."""
-
-    where: np.ndarray
-    rule: OfSteps
-    sound: OfSteps
-
-    def __call__(self) -> np.ndarray:
-        return np.where(self.where, self.rule(), self.sound())
-
-    def excused(self) -> bool:
-        return False
-
-    def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        return max(self.rule.refuted(here & self.where, draws), self.sound.refuted(here & ~self.where, draws))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Due:
-    """A rule that says all of a step: came [n], did it come so?"""
-
-    came: np.ndarray
-    least: float
-
-    def __call__(self) -> np.ndarray:
-        return np.where(self.came, 0.0, self.least)
-
-    def excused(self) -> bool:
-        return False
-
-    def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        return float("inf") if (here & ~self.came).any() else 0.0
 
 
 class Told:
@@ -172,22 +161,12 @@ class Told:
         x = self.x & ((1 << rule.bits_of_ids) - 1)
         later = np.where(np.roll(self.is_draft, -1, axis=1), np.roll(x, -1, axis=1), x)
         p = rule.accept[self.steps.row, later if rule.next_token == "p" else x]
-        q = rule.q[self._q_row(rule), later if rule.next_token == "q" else x]
-        p = np.cumsum(p, axis=1) if rule.adds_up else p
+        q = rule.q[self.steps.row, later if rule.next_token == "q" else x]
         chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
         chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
         if rule.multiplies:
             chance = np.cumprod(np.where(self.is_draft, chance, 1.0), axis=1)
-        if rule.period:  # a coin that was below the chances of the drafts so many before it
-            bound = np.ones(chance.shape)
-            for i in range(rule.period, chance.shape[1]):
-                bound[:, i] = np.minimum(bound[:, i - rule.period], chance[:, i - rule.period])
-            chance = np.minimum(chance, bound) / np.maximum(bound, 1e-30)
         return chance
-
-    def _q_row(self, rule: Rule) -> np.ndarray:
-        row = self.steps.row
-        return np.concatenate([row[:self.batch], row[:-self.batch]]) if rule.q_of_last_call else row
 
     def with_bonus_of(self, row: np.ndarray) -> Told:
         """The same with other rows [n] of bonus tokens."""
@@ -198,17 +177,16 @@ class Told:
     def residuals(self, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights [R, V] of recovered tokens; what they are drawn from where those are all 0, [R, V]; which of them each step has, [n]."""
         q = rule.q if rule.q_residual is None else rule.q_residual
-        if not (rule.of_draft or rule.q_of_last_call):
+        if not rule.of_draft:
             return rule.residual(rule.recover, q, self.x), rule.recover, self.row
         # Rows with the rejected draft, each once.
         fallen = np.flatnonzero(~self.is_bonus)
         last = self.last[fallen]
-        keys, of = np.unique(np.stack([self.steps.row[fallen, last], self._q_row(rule)[fallen, last], self.x[fallen, last]]), axis=1,
-                             return_inverse=True)
+        keys, of = np.unique(np.stack([self.steps.row[fallen, last], self.x[fallen, last]]), axis=1, return_inverse=True)
         if keys.shape[1] * self.size > 4 * ELEMENTS:
             raise Error("too many drafts")
         if not len(fallen):
             return rule.recover, rule.recover, self.row
         step = np.zeros(len(self.row), np.int64)
         step[fallen] = of.ravel()
-        return rule.residual(rule.recover[keys[0]], q[keys[1]], keys[2]), rule.recover[keys[0]], step
+        return rule.residual(rule.recover[keys[0]], q[keys[0]], keys[1]), rule.recover[keys[0]], step

@@ -87,7 +87,6 @@ class StepsRun:
         self.stops = ""
         self.wrong = np.zeros(0, np.int64)
         self.logprobs: list[np.ndarray] = []  # where the callable gives them
-        self.earlier: list[np.ndarray] = []  # draft probabilities of calls before this case (Driver.noted)
 
     @property
     def n(self) -> int:
@@ -111,10 +110,6 @@ class StepsRun:
         case = self.case
         drafts = self._drawn(np.random.default_rng([self.seed, self.calls, 4])).astype(np.int32)
         probs = None if case.one_hot or case.fixed is not None else case.drafts
-        if probs is not None:
-            if self.calls == 0:
-                self.earlier = self.driver.earlier(probs.shape)
-            self.driver.note(probs)
         longest = int(case.lens.max(initial=0))
         value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), Params(case.params, case.batch),
                             self.seeds_of(self.calls))
@@ -262,7 +257,9 @@ def judge_steps(run: StepsRun | OneCall, alpha: float, more: MoreBets | None = N
         bets += more(steps, rows, emitted & ~zone, (place <= steps.lens[:, None]) & ~zone)
     best = evidence.best_bet(bets, alpha)
     if best is None:
-        return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, None)
+        first = emitted[:, 0] & ~zone[:, 0] & ((rows.probabilities > 0.0).sum(axis=1) > 1)[steps.row[:, 0]]
+        detectable = evidence.detectable(int(first.sum()), len(bets), alpha) if isinstance(run, OneCall) and bets else None
+        return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, detectable)
     run.wrong = best.where
     return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch), best.suspect)
 
