@@ -19,6 +19,8 @@ from .sample_cases import shown
 
 #: Odds that a bet on marked tokens tries.
 ODDS = np.array([0.0, 0.25, 0.5, 2.0, 4.0, 16.0, 256.0])
+#: Logits over the temperature so far below the largest are of tokens that never come.
+FAR = 57.0
 #: Where the ends of the unit interval are that a bet on uniform numbers tries.
 EDGES = (1.0 / 64.0, 1.0 / 16.0, 0.25, 0.75, 15.0 / 16.0, 63.0 / 64.0)
 
@@ -44,15 +46,6 @@ def marked_log_e(hits: np.ndarray, chances: np.ndarray) -> float:
     return float(top + np.log(np.exp(each - top).mean()))
 
 
-def _moved(params: dict[str, np.ndarray], nudge: float, slack: float) -> dict[str, np.ndarray]:
-    """Cuts moved by the rounding that is left to an engine: nudge 1 keeps more, -1 fewer."""
-    top_p = np.where(params["top_p"] < 1.0, np.clip(params["top_p"] + nudge * slack, 1e-30, 1.0), params["top_p"])
-    moved = {**params, "top_p": top_p.astype(np.float32)}
-    if "min_p" in params:
-        moved["min_p"] = np.clip(params["min_p"] * (1.0 - nudge * 1e-4), 0.0, 1.0).astype(np.float32)
-    return moved
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
     """The distributions of some rows: probabilities [G, V] over the tokens that every usual reading keeps, `zone` [G, V] those
@@ -64,29 +57,12 @@ class Rows:
 
     @staticmethod
     def of(logits: np.ndarray, params: dict[str, np.ndarray]) -> Rows:
-        slack = 1e-5 + 4e-8 * logits.shape[1]  # sums of V floats, one after the other
         base = _sampling.process_rows(logits, params, ties="keep_all").probabilities
-        least, zone = base, np.zeros(logits.shape, bool)
-        if (params["top_p"] < 1.0).any() or (params["top_k"] > 0).any() or (params.get("min_p", np.zeros(1)) > 0.0).any():
-            kept, some = base > 0.0, base > 0.0
-            for order in ("joint", "top_k_first"):
-                for nudge in (-1.0, 1.0):
-                    now = _sampling.process_rows(logits, _moved(params, nudge, slack), filter_order=order,
-                                                 ties="keep_all" if nudge > 0.0 else "exact_k").probabilities > 0.0
-                    kept &= now
-                    some |= now
-            zone = some & ~kept
-            edge = np.where(zone, logits, -np.inf).max(axis=1, keepdims=True)
-            zone |= kept & (logits <= edge)  # tied with one that a reading drops
-            least = np.where(zone, 0.0, base)
-        greedy = params["temperature"] == 0.0
-        if greedy.any():  # any of the largest
-            top = logits[greedy] == logits[greedy].max(axis=1, keepdims=True)
-            several = top.sum(axis=1, keepdims=True) > 1
-            least = least.copy()
-            least[greedy], zone[greedy] = np.where(top & ~several, 1.0, 0.0), top & several
+        must, may = _sampling.usual_readings(logits, params)
+        must |= may & (logits < logits.max(axis=1, keepdims=True) - FAR * params["temperature"][:, None])  # dropped or not, none draws them
+        least = np.where(must, base, 0.0)
         total = least.sum(axis=1, keepdims=True, dtype=np.float64)
-        return Rows(np.divide(least, total, where=total > 0.0, out=np.zeros(least.shape, np.float64)), zone, base)
+        return Rows(np.divide(least, total, where=total > 0.0, out=np.zeros(least.shape, np.float64)), may & ~must, base)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
