@@ -41,6 +41,7 @@ struct BenchWork {
   std::optional<std::uint64_t> elements;
   std::optional<std::uint64_t> bytes;
   std::optional<double> acceptance_length;
+  std::optional<std::uint64_t> message_bytes;
 };
 
 struct BenchCase {
@@ -52,7 +53,7 @@ struct BenchCase {
 };
 
 // One row of normal logits on one thread: the mass pass by every kernel set that this processor runs, and the pipeline
-// with each filter followed by a draw.
+// with each filter followed by a draw, whole and over 1, 8 and 64 devices.
 std::vector<BenchCase> row_cases(const BenchSizes& sizes);
 
 // The chain verifier over a batch, on each number of threads. `inputs` is made when the first case is prepared.

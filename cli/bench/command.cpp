@@ -140,6 +140,7 @@ class Bench {
     result.ms_median = body_ms[body_ms.size() / 2];
     result.elements = work.elements;
     result.bytes = work.bytes;
+    result.message_bytes = work.message_bytes;
     result.acceptance_length = work.acceptance_length;
     result.goal = one.goal;
     if (!mass_ms.empty()) result.mass_pass_ms = *std::min_element(mass_ms.begin(), mass_ms.end());

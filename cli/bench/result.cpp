@@ -69,6 +69,7 @@ Json to_json(const BenchResult& result) {
   json["ns_per_element"] =
       result.elements ? number_or_null(name, result.ms * 1e6 / static_cast<double>(*result.elements)) : Json(nullptr);
   json["bytes"] = or_null(result.bytes);
+  json["message_bytes"] = or_null(result.message_bytes);
   const std::optional<double> bytes_per_s = ratio(result.bytes, seconds);
   json["gb_per_s"] = bytes_per_s ? number_or_null(name, *bytes_per_s * 1e-9) : Json(nullptr);
   json["ratio_to_bandwidth"] = number_or_null(name, ratio(bytes_per_s, result.bandwidth_bytes_per_s.value_or(0.0)));

@@ -32,6 +32,7 @@ struct BenchResult {
   std::optional<double> pytorch_ms;             // PyTorch's fastest repeat of the same work
   std::optional<double> llama_cpp_ms;           // llama.cpp's, with the same model file
   std::optional<double> acceptance_length;      // of the verified batch: emitted tokens a request
+  std::optional<std::uint64_t> message_bytes;   // of a row over devices: vectors that they sum or maximise
   std::optional<BenchGoal> goal;
 };
 

@@ -7,7 +7,7 @@
 #include "base/words.hpp"
 #include "cli/bench/cases.hpp"
 #include "reference/logits/pipeline.hpp"
-#include "reference/verify/chance.hpp"
+#include "reference/shard/sharded_masses.hpp"
 
 namespace draftproof {
 namespace {
@@ -164,6 +164,41 @@ BenchCase sampling_case(const RowSetting& setting, const std::shared_ptr<BenchRo
   return {setting.name, 1, setting.goal, false, prepare};
 }
 
+// The same row over devices in one process; ratio to the whole row's case: what parts cost without a network.
+BenchCase shards_case(const RowSetting& setting, std::size_t devices, const std::shared_ptr<BenchRows>& rows) {
+  struct State {
+    Devices devices;
+    ShardedRow row{devices};
+    PhiloxSource source;
+    std::uint32_t step = 0;
+    Token token = 0;
+  };
+  const auto prepare = [setting, devices, rows] {
+    const RowView view = rows->view(setting.shape, setting.dtype);
+    const auto state = std::make_shared<State>(Devices(even_split(view.vocab_size, devices)));
+    std::vector<RowView> parts;
+    for (std::size_t d = 0; d < devices; ++d) {
+      const TokenRange& range = state->devices.range(d);
+      const auto* const begin = static_cast<const float*>(view.data) + range.begin;
+      parts.push_back({view.dtype, begin, range.size()});
+    }
+    BenchWork work;
+    work.elements = static_cast<std::uint64_t>(view.vocab_size);
+    work.body = [setting, state, rows, parts] {
+      RowInput input;
+      input.parameters = setting.parameters;
+      state->row.run(input, parts);
+      AddressedChance<> chance(state->source, 0, state->step++, setting.sampler);
+      state->token = chance.draw(ShardedMasses(state->row), 0, Purpose::target_sample);
+    };
+    work.body();
+    work.message_bytes = static_cast<std::uint64_t>(state->devices.traffic().bytes);
+    work.mass_pass = [rows, view] { mass_pass(view); };
+    return work;
+  };
+  return {setting.name + "_shards" + std::to_string(devices), 1, std::nullopt, false, prepare};
+}
+
 }  // namespace
 
 std::vector<float> bench_row(std::int64_t vocab_size) {
@@ -187,6 +222,8 @@ std::vector<BenchCase> row_cases(const BenchSizes& sizes) {
   for (const RowKernels& kernels : available_row_kernels()) cases.push_back(mass_case(kernels, sizes.row_vocab_size));
   const auto rows = std::make_shared<BenchRows>(sizes.row_vocab_size);
   for (const RowSetting& setting : row_settings()) cases.push_back(sampling_case(setting, rows));
+  for (const RowSetting& kind : row_kinds())
+    for (const std::size_t devices : {1, 8, 64}) cases.push_back(shards_case(kind, devices, rows));
   return cases;
 }
 

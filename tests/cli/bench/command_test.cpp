@@ -60,9 +60,9 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     INFO(result.dump());
     for (const char* key : {"ms", "ms_median"}) CHECK(result.at(key).get<double>() > 0.0);
     CHECK(result.at("ms") <= result.at("ms_median"));
-    for (const char* key :
-         {"ns_per_element", "bytes", "gb_per_s", "ratio_to_bandwidth", "ratio_to_mass_pass", "ratio_to_one_row",
-          "one_row_ms", "ratio_to_pytorch", "pytorch_ms", "ratio_to_llama_cpp", "llama_cpp_ms", "acceptance_length"}) {
+    for (const char* key : {"ns_per_element", "bytes", "gb_per_s", "ratio_to_bandwidth", "ratio_to_mass_pass",
+                            "ratio_to_one_row", "one_row_ms", "ratio_to_pytorch", "pytorch_ms", "ratio_to_llama_cpp",
+                            "llama_cpp_ms", "acceptance_length", "message_bytes"}) {
       const ordered_json& value = result.at(key);
       CHECK((value.is_null() || (std::isfinite(value.get<double>()) && value.get<double>() > 0.0)));
     }
@@ -75,6 +75,8 @@ TEST_CASE("bench measures everything it names and every number is finite") {
               Approx(result.at("gb_per_s").get<double>() / read.at("gb_per_s").get<double>()).epsilon(1e-5));
     if (result.at("goal").is_null()) CHECK(result.at("met").is_null());
   }
+  // Two tiles, four devices each: exponents of the tiles and faults, sums, four shares and the token.
+  CHECK(first_of(results, "row_sample_inverse_shards8").at("message_bytes") == 4 * 3 + 8 * 2 + 8 * 4 + 8);
 }
 
 TEST_CASE("bench measures products, steps, prefill and attention of a transformer on every instruction set") {
