@@ -141,14 +141,17 @@ def main():
         lengths.append(len(found.sentence))
         print(f"{verdict:6} {spent:4.0f} s  {kind}, {fault}\n       | {found.sentence}", flush=True)
         if given.blind and twice.second is not None:
-            blind.append(judged(str(twice.second), twice.second.words, TRUTH[kind, fault]) if twice.second.words else "told")
+            blind.append(judged(str(twice.second), twice.second.words, TRUTH[kind, fault]) if twice.second.words
+                         else "told")
             print(f"       | without it, {blind[-1]}: {twice.second or 'nothing'}", flush=True)
 
     def counts(of):
         return ", ".join(f"{of.count(verdict)} {verdict}" for verdict in ("right", "partly", "wrong", "told", "missed"))
 
-    print(f"{len(chosen)} faults: {counts(verdicts)}{f'; without what was printed: {counts(blind)}' if given.blind else ''}"
-          f"; median {statistics.median(seconds):.0f} s, at most {max(seconds):.0f} s of CPU; median sentence {statistics.median(lengths):.0f} characters")
+    print(f"{len(chosen)} faults: "
+          f"{counts(verdicts)}{f'; without what was printed: {counts(blind)}' if given.blind else ''}"
+          f"; median {statistics.median(seconds):.0f} s, at most {max(seconds):.0f} s of CPU; median sentence "
+          f"{statistics.median(lengths):.0f} characters")
 
 
 if __name__ == "__main__":

@@ -29,15 +29,18 @@ def test_an_audit_says_how_far_it_is(monkeypatch, capsys):
 def test_a_report_draws_the_failing_row(tmp_path):
     params = {"temperature": np.ones(4, np.float32), "top_k": np.zeros(4, np.int32), "top_p": np.ones(4, np.float32)}
     coin = draftproof.SampleCase("coin", logits=np.zeros((4, 2), np.float32), source="", params=params, batch=4)
-    dropped = draftproof.FilterCase("dropped", np.log(np.float32([[0.75, 0.25]])), "", {name: value[:1] for name, value in params.items()})
+    dropped = draftproof.FilterCase("dropped", np.log(np.float32([[0.75, 0.25]])), "",
+                                    {name: value[:1] for name, value in params.items()})
 
     def bars(sampler, case):
-        audit = CallableAudit("sample", "biased", "", [Failure("name", case, "sentence < 1", "code", 256, None)], 256, 1e-6, 0.02, 0.0, [], [])
+        audit = CallableAudit("sample", "biased", "", [Failure("name", case, "sentence < 1", "code", 256, None)], 256,
+                              1e-6, 0.02, 0.0, [], [])
         text = page_of(audit, Driver(sampler, 60.0, None, None), 0)
         assert "<p>sentence &lt; 1</p>" in text and "<pre>code</pre>" in text
         return re.findall("<title>token (.*?)</title>", text)
 
-    assert bars(lambda logits, params, seeds: np.zeros(len(logits), np.int64), coin) == ["0: expected 0.5", "0: came 1", "1: expected 0.5", "1: came 0"]
+    assert bars(lambda logits, params, seeds: np.zeros(len(logits), np.int64), coin) == ["0: expected 0.5", "0: came 1",
+            "1: expected 0.5", "1: came 0"]
     assert bars(lambda logits, params: np.where(logits < -1.0, -np.inf, logits).astype(np.float32), dropped) == [
         "0: expected 0.75", "0: came 1", "1: expected 0.25", "1: came 0"]
     page = tmp_path / "x.html"

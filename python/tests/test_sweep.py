@@ -321,7 +321,8 @@ SAME, PASSES = run_that_says("repeats", NOTE.format(65)), run_that_says()
 
 @pytest.mark.parametrize("others, is_said", [
     ([SAME, SAME, PASSES], True), ([SAME] * 4, True), ([SAME, SAME, run_that_says("ranks"), PASSES], True),
-    ([SAME, PASSES], False), ([SAME] * 3, False), ([SAME, SAME, run_that_says("ranks"), run_that_says("ranks"), PASSES], False),
+    ([SAME, PASSES], False), ([SAME] * 3, False),
+    ([SAME, SAME, run_that_says("ranks"), run_that_says("ranks"), PASSES], False),
     ([SAME, SAME, SAME, PASSES, run_that_says("support")], False)])
 def test_a_note_on_random_numbers_is_said_where_most_unseen_failures_show_it_and_no_draw_is_impossible(others, is_said):
     words = NOTE.format(64)

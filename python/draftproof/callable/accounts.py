@@ -1,5 +1,5 @@
-"""What came in a run, as rules see it (hypotheses.py): its log probability under the sound rule, the regimes that it falls into, and
-rules, each of which gives it another."""
+"""What came in a run, as rules see it (hypotheses.py): its log probability under the sound rule, the regimes that it
+falls into, and rules, each of which gives it another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ STRAY = 1e-3
 #: Nats of the chance that places of a batch are a stride apart, below which that is no regime.
 BY_CHANCE = 3.4
 #: (below, above) which a parameter may have a way of its own.
-RANGES = {"temperature": ((1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0), (1.0, 2.0, 4.0)), "top_k": ((), (0, 1, 8, 32, 64, 128, 256, 1024)),
+RANGES = {"temperature": ((1e-5, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0), (1.0, 2.0, 4.0)),
+          "top_k": ((), (0, 1, 8, 32, 64, 128, 256, 1024)),
           "top_p": ((0.1, 0.5, 0.9, 1.0), (0.9, 0.95, 0.98)), "min_p": ((0.01,), (0.0, 0.5))}
 #: Logits that a hypothesis is tried on, at most.
 ELEMENTS = 1 << 21
@@ -30,7 +31,8 @@ Rules = Iterator[tuple[str, "Judged | Family"]]
 
 @dataclasses.dataclass(frozen=True)
 class Regime:
-    """words: '' of all; here: [n]; is_outcome: it says what came of a draft, so only of what was drawn then it tells; is_rare: as Rare."""
+    """words: '' of all; here: [n]; is_outcome: it says what came of a draft, so only of what was drawn then it tells;
+    is_rare: as Rare."""
 
     words: str
     here: np.ndarray
@@ -60,14 +62,16 @@ class Judged(Protocol):
         """[n]: what usual readings of the rule's parameters disagree on."""
 
     def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        """Nats against the rule, as an audit finds them against a sound callable: what came `here` [n] is judged with the rule in the
-        place of the sound one. Infinite where it cannot come."""
+        """Nats against the rule, as an audit finds them against a sound callable: what came `here` [n] is judged with
+        the rule in the place of the sound one. Infinite where it cannot come."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """What came in a run, as rules see it. of_sound: the sound rule, sound: [n] its log probabilities, of what cannot come below `tiny`;
-    size: logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that draw alike."""
+    """What came in a run, as rules see it. of_sound: the sound rule, sound: [n] its log probabilities, of what cannot
+    come below `tiny`;
+    size: logits that a rule is tried on; repeats(): nats for draws that repeat others, and of which; lost(): seeds that
+    draw alike."""
 
     of_sound: Judged
     sound: np.ndarray
@@ -127,7 +131,8 @@ def refuted_by_draws(rows: evidence.Rows, row: np.ndarray, token: np.ndarray, he
     open_ = np.flatnonzero(here & ~impossible & ~rows.zone[row, token])
     if not open_.size:
         return 0.0
-    bets = [*evidence.bets_on_ranks(evidence.ranks(rows, row[open_], token[open_], np.random.default_rng(open_.size)), *draws.at(open_), row[open_]),
+    bets = [*evidence.bets_on_ranks(evidence.ranks(rows, row[open_], token[open_], np.random.default_rng(open_.size)),
+                                    *draws.at(open_), row[open_]),
             *evidence.bets_on_marks(rows, row[open_], token[open_])]
     return max(bet.log_e for bet in bets) - float(np.log(len(bets)))
 
@@ -142,7 +147,8 @@ def log_of(chance: np.ndarray, size: int) -> np.ndarray:
 
 def always_of(params: Params) -> list[str]:
     """The regimes of parameters that are one value throughout."""
-    return [*(f"rows with {name} {shown(value[0])}" for name, value in params.items() if len(value) and (value == value[0]).all()),
+    return [*(f"rows with {name} {shown(value[0])}" for name,
+              value in params.items() if len(value) and (value == value[0]).all()),
             *(f"rows with {words}" for words, here in _ranges(params) if here.all())]
 
 
@@ -157,7 +163,8 @@ def _ranges(params: Params) -> Iterator[tuple[str, np.ndarray]]:
 
 def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.ndarray | None = None,
                first: Iterable[tuple[str, np.ndarray]] = ()) -> list[Regime]:
-    """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before all others."""
+    """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before
+    all others."""
     out = [Regime("", np.ones(len(place), bool))]
     more: list[tuple[str, np.ndarray]] = []
     rare: list[Regime] = []
@@ -165,17 +172,22 @@ def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.nda
         more.append((f"places of the batch from {begin} on", place >= begin))
     if impossible is not None and len(of := np.unique(place[impossible])) >= 3:
         begin, end = int(of[0]), int(of[-1]) + 1
-        for words, here, share in (("from {} on", place >= begin, 1.0 - begin / batch), ("before {}", place < end, end / batch)):
+        for words, here, share in (("from {} on", place >= begin, 1.0 - begin / batch),
+                                   ("before {}", place < end, end / batch)):
             if 0.0 < share < 1.0 and -len(of) * np.log(share) > BY_CHANCE:
-                rare.append(Regime(f"places of the batch {words.format(begin if 'from' in words else end)}", here, is_rare=True))
+                rare.append(Regime(f"places of the batch {words.format(begin if 'from' in words else end)}", here,
+                                   is_rare=True))
         for step in (2, 3, 4, 5, 6, 7, 8, 16, 32):
             if (of % step == of[0] % step).all() and (len(of) - 1) * np.log(step) > BY_CHANCE:
-                rare.append(Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step, is_rare=True))
-    off = np.logical_and.reduce([params[name] == np.asarray(OFF[name], params[name].dtype) for name in params if name != "temperature"])
+                rare.append(Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step,
+                                   is_rare=True))
+    off = np.logical_and.reduce([params[name] == np.asarray(OFF[name], params[name].dtype) for name in params
+                                 if name != "temperature"])
     more += [("no filter", off), ("a filter", ~off)]
     for words, here in (*first, *evidence.classes(params, place, batch), *more, *_ranges(params)):
         if here.any() and not here.all():
-            out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
+            out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}",
+                              here))
     return out + [regime for regime in rare if not regime.here.all()]
 
 

@@ -32,7 +32,8 @@ def is_bare(case: Any) -> bool:
 
 
 class Callee:
-    def __init__(self, driver: Driver, kind: str, seed: int, clock: Clock, deadline: float, ranges: Ranges, one_hot: bool) -> None:
+    def __init__(self, driver: Driver, kind: str, seed: int, clock: Clock, deadline: float, ranges: Ranges,
+                 one_hot: bool) -> None:
         self.driver, self.kind, self.seed, self.clock, self.deadline = driver, kind, seed, clock, deadline
         self.ranges, self.one_hot = ranges, one_hot
         self.left_out = 0
@@ -63,7 +64,8 @@ class Callee:
         if self.kind == "filter":
             return list(filter_cases(with_min_p))
         cases = list(sample_cases(with_min_p))
-        if self.driver.distribution is not None:  # of ties and of rows with nothing to draw it says one thing of several
+        # of ties and of rows with nothing to draw it says one thing of several
+        if self.driver.distribution is not None:
             cases = [case for case in cases if not case.readings and not case.may_raise]
         if self.grows():
             cases.insert(2, step_case(with_min_p))
@@ -87,7 +89,8 @@ class Callee:
         logits, source = rows.normal(SMALLEST_BATCH, 33, 1.0, 1), f"rows.normal({SMALLEST_BATCH}, 33, 1.0, 1)"
         params = params_of(SMALLEST_BATCH, temperature=1.0, top_k=0, top_p=1.0)
         if self.kind == "verify":  # no drafts: the bonus token of each row
-            return StepsCase("probe", logits, np.zeros((0, 33), np.float32), np.zeros(SMALLEST_BATCH, np.int64), params, source)
+            return StepsCase("probe", logits, np.zeros((0, 33), np.float32), np.zeros(SMALLEST_BATCH, np.int64), params,
+                             source)
         if self.kind == "filter":
             return FilterCase("probe", logits, source, params)
         return SampleCase("probe", logits, source, params, batch=SMALLEST_BATCH)
@@ -98,17 +101,19 @@ class Callee:
         except CallFailure:
             pass  # the cases say what is wrong
         self.last = self.probe_case()
-        return "min_p" in self.driver.read or ("min_p" not in self.driver.refused and any(map(self._heeds_min_p, (1.0, 0.95))))
+        return "min_p" in self.driver.read or ("min_p" not in self.driver.refused
+                                               and any(map(self._heeds_min_p, (1.0, 0.95))))
 
     def _heeds_min_p(self, top_p: float) -> bool:
-        """For a callable that copies its parameters before it looks: does min_p of 1 leave little but the likeliest token? With a
+        """For a callable that copies its parameters before it looks: does min_p of 1 leave little but the likeliest
+        token? With a
         top_p too: without other filters a callable may skip it."""
         case = self.probe_case()
         size = 16 * SMALLEST_BATCH
         logits = np.repeat((case.target if self.kind == "verify" else case.logits)[:1], size, axis=0)
         rows = {"target": logits, "lens": np.zeros(size, np.int64)} if self.kind == "verify" else {"logits": logits}
-        case = dataclasses.replace(case, params=params_of(size, temperature=1.0, top_k=0, top_p=top_p, min_p=1.0), **rows,
-                                   **({"batch": size} if self.kind == "sample" else {}))
+        case = dataclasses.replace(case, params=params_of(size, temperature=1.0, top_k=0, top_p=top_p, min_p=1.0),
+                                   **rows, **({"batch": size} if self.kind == "sample" else {}))
         run = run_of(self.driver, case, self.seed)
         try:
             run.draw(1)
@@ -117,7 +122,8 @@ class Callee:
         if self.kind == "filter":
             return bool(np.isfinite(run.left).mean() < 0.5)
         drawn = run.outputs[0][:, 0] if self.kind == "verify" else run.samples[0]
-        share = np.unique(drawn, return_counts=True)[1].max() / len(drawn)  # also where it is another token that is left
+        # also where it is another token that is left
+        share = np.unique(drawn, return_counts=True)[1].max() / len(drawn)
         return bool((drawn == logits[0].argmax()).mean() > 0.35 or share > 0.9)  # of probability 0.18 without
 
     def trial(self, entry: Any, share: float, again: int) -> Trial | None:
@@ -164,7 +170,8 @@ class Callee:
         else:
             given = (logits, Params(params, len(logits)), seeds)
         try:
-            return drawn_of(self.driver(*given), (len(logits), 1) if self.kind == "verify" else (len(logits),), "tokens")[0].reshape(-1)
+            return drawn_of(self.driver(*given), (len(logits), 1) if self.kind == "verify" else (len(logits),),
+                            "tokens")[0].reshape(-1)
         except (CallFailure, Error):
             return None
 
@@ -184,7 +191,8 @@ class Callee:
         if found or self.kind != "sample":
             return found
         logits, params, seeds = probes()
-        here, there = self.called(logits, params, seeds), in_another_process(self.driver.sampler, (logits, params, seeds), self.driver.time_limit)
+        here, there = self.called(logits, params, seeds), in_another_process(self.driver.sampler,
+                (logits, params, seeds), self.driver.time_limit)
         if here is None or there is None:
             self.notes.append("another process was not tried: the callable cannot be pickled, or does not run there")
             return ""
@@ -195,14 +203,16 @@ class Callee:
         """Of a callable that gets parts: do its tokens depend on how many there are? Rows have ties at the cuts."""
         shards, size = self.driver.shards, 64
         logits = np.round(2.0 * rows.normal(size, 33, 1.0, 2)).astype(np.float32) / np.float32(2.0)
-        params = params_of(size, temperature=1.0, top_k=np.arange(size) % 4 * 3, top_p=np.where(np.arange(size) % 2, 0.8, 1.0))
+        params = params_of(size, temperature=1.0, top_k=np.arange(size) % 4 * 3,
+                           top_p=np.where(np.arange(size) % 2, 0.8, 1.0))
         drawn = []
         for self.driver.shards in (1, shards):
             drawn.append(self.called(logits, params, np.arange(size, dtype=np.uint64)))
         if drawn[0] is None or drawn[1] is None:
             return "parts: it was not seen whether tokens depend on their number"
         differ = int((drawn[0] != drawn[1]).sum())
-        return (f"parts: {differ} of {size} tokens differ between 1 and {shards} parts, so that another number of devices is another text"
+        return (f"parts: {differ} of {size} tokens differ between 1 and {shards} parts, so that another number of "
+                "devices is another text"
                 if differ else f"parts: the same tokens from 1 and {shards} parts")
 
     def grows(self) -> bool:

@@ -1,8 +1,9 @@
 """The audit of constrained samplers (`kind="constrained"`): cases, the run of one, its judgement, and the suspect.
 
-A call is one step of a batch of requests, each with its own grammar and the state behind what it has emitted, which lives on
-in the next call. Every emitted token must be legal behind those before it; the states must be those of the emitted tokens; and
-the completed strings must follow the target masked at every position, which judge_steps of verify_sweep.py decides.
+A call is one step of a batch of requests, each with its own grammar and the state behind what it has emitted, which
+lives on in the next call. Every emitted token must be legal behind those before it; the states must be those of the
+emitted tokens; and the completed strings must follow the target masked at every position, which judge_steps of
+verify_sweep.py decides.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ LOGPROB_SLACK = 1e-3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConstrainedCase:
-    """grammars: of the requests in turn; target(rng, n) -> logits [n, V]; drafter(rng, n) -> probabilities [n, V], None: drafts
-    without probabilities, uniform over the vocabulary; lens: drafts of the requests in turn. masked_drafts: drawn from masked rows.
+    """grammars: of the requests in turn; target(rng, n) -> logits [n, V]; drafter(rng, n) -> probabilities [n, V],
+    None: drafts without probabilities, uniform over the vocabulary; lens: drafts of the requests in turn.
+    masked_drafts: drawn from masked rows.
     trees: drafts are two paths side by side, of which the callable gets `parents`."""
 
     name: str
@@ -78,27 +80,36 @@ def constrained_cases(trees: bool) -> list[ConstrainedCase]:
     many = (loop(12), loop(12, 1), loop(12, 2), choices(12))
     cases = [
         ConstrainedCase("no drafts", many, Normal(12), None, (0,), plain),
-        ConstrainedCase("drafts from masked rows", many, Normal(12), Normal(12, softmax=True), (3,), plain, masked_drafts=True),
-        ConstrainedCase("drafts from bare rows, some forbidden", many, Normal(12), Normal(12, softmax=True), (2,), plain),
-        ConstrainedCase("ragged drafts from masked rows", many, Normal(12), Normal(12, softmax=True), (3, 0, 1, 4, 2), plain, masked_drafts=True),
+        ConstrainedCase("drafts from masked rows", many, Normal(12), Normal(12, softmax=True), (3,), plain,
+                        masked_drafts=True),
+        ConstrainedCase("drafts from bare rows, some forbidden", many, Normal(12), Normal(12, softmax=True), (2,),
+                        plain),
+        ConstrainedCase("ragged drafts from masked rows", many, Normal(12), Normal(12, softmax=True), (3, 0, 1, 4, 2),
+                        plain, masked_drafts=True),
         ConstrainedCase("drafts without probabilities", many, Normal(12), None, (2,), plain),
-        ConstrainedCase("merged tokens", (letters(),), Normal(11), Normal(11, softmax=True), (1,), plain, masked_drafts=True),
-        # A forbidden draft, half of them: where it is cut off and p drawn from, or q masked, the share of token 0 moves.
+        ConstrainedCase("merged tokens", (letters(),), Normal(11), Normal(11, softmax=True), (1,), plain,
+                        masked_drafts=True),
+        # A forbidden draft, half of them: where it is cut off and p drawn from, or q masked, the share of token 0
+        # moves.
         ConstrainedCase("half of the drafts forbidden", (evens(5),), Fixed((0.25, 0.3, 0.25, 0.1, 0.1), logits=True),
                         Fixed((0.5, 0.5, 0.0, 0.0, 0.0)), (1,), plain),
         # Behind a top_k of 2 the mask leaves token 0 alone, or nothing.
-        ConstrainedCase("the likeliest tokens forbidden, top_k 2", (evens(7),), Fixed((0.2, 0.3, 0.15, 0.15, 0.1, 0.05, 0.05), logits=True),
+        ConstrainedCase("the likeliest tokens forbidden, top_k 2", (evens(7),),
+                        Fixed((0.2, 0.3, 0.15, 0.15, 0.1, 0.05, 0.05), logits=True),
                         None, (0,), params_of(1, temperature=1.0, top_k=2, top_p=1.0)),
-        ConstrainedCase("the likeliest tokens forbidden, top_p 0.7", (evens(7),), Fixed((0.3, 0.35, 0.12, 0.1, 0.08, 0.025, 0.025), logits=True),
+        ConstrainedCase("the likeliest tokens forbidden, top_p 0.7", (evens(7),),
+                        Fixed((0.3, 0.35, 0.12, 0.1, 0.08, 0.025, 0.025), logits=True),
                         None, (0,), params_of(1, temperature=1.0, top_k=0, top_p=0.7)),
-        ConstrainedCase("temperature 0", many, Normal(12), Normal(12, softmax=True), (2,), params_of(1, temperature=0.0, top_k=0, top_p=1.0),
-                        masked_drafts=True, n_max=256),
+        ConstrainedCase("temperature 0", many, Normal(12), Normal(12, softmax=True), (2,),
+                        params_of(1, temperature=0.0, top_k=0, top_p=1.0), masked_drafts=True, n_max=256),
         ConstrainedCase("temperature 0, drafts from bare rows", many, Normal(12), Normal(12, softmax=True), (2,),
                         params_of(1, temperature=0.0, top_k=0, top_p=1.0), n_max=256),
-        ConstrainedCase("a vocabulary of 70", (loop(70), loop(70, 1)), Normal(70), Normal(70, softmax=True), (2,), plain, masked_drafts=True, n_max=256),
+        ConstrainedCase("a vocabulary of 70", (loop(70), loop(70, 1)), Normal(70), Normal(70, softmax=True), (2,),
+                        plain, masked_drafts=True, n_max=256),
     ]
     if trees:
-        cases.insert(2, ConstrainedCase("trees of two paths", many, Normal(12), None, (4,), plain, trees=True, n_max=512))
+        cases.insert(2, ConstrainedCase("trees of two paths", many, Normal(12), None, (4,), plain, trees=True,
+                                        n_max=512))
     return cases
 
 
@@ -152,7 +163,8 @@ class ConstrainedRun:
         self.pace = np.zeros(len(PACE))
         self.suspect = ""
         self.detectable: float | None = None
-        self._seeds = SampleCase("", np.zeros((1, case.vocab_size), np.float32), "", {}, batch=case.batch, seeds=case.seeds)
+        self._seeds = SampleCase("", np.zeros((1, case.vocab_size), np.float32), "", {}, batch=case.batch,
+                                 seeds=case.seeds)
         for b in range(case.batch):
             self.matchers.append(Matcher(case.grammars[b % len(case.grammars)]))
             self.emitted.append([])
@@ -224,8 +236,9 @@ class ConstrainedRun:
     def judge(self, alpha: float) -> Judgement:
         self.suspect = ""
         found = self._illegal() or self._states() or self._strings(alpha) or self._logprobs()
-        return found or Judgement(False, "", f"{self.n} steps, every token legal, every state that of the emitted tokens", self.n, None,
-                                  self.detectable)
+        return found or Judgement(False, "",
+                                  f"{self.n} steps, every token legal, every state that of the emitted tokens", self.n,
+                                  None, self.detectable)
 
     def _illegal(self) -> Judgement | None:
         wrong: list[tuple[int, Step, int]] = []
@@ -237,7 +250,8 @@ class ConstrainedRun:
             for place, token in enumerate(step.out):
                 row = step.row_of(place)
                 if row < 0:
-                    return self._refuted("not_a_draft", 1, f"a step emits {step.out} after drafts {step.drafts.tolist()}: the tokens "
+                    return self._refuted("not_a_draft", 1,
+                                         f"a step emits {step.out} after drafts {step.drafts.tolist()}: the tokens "
                                          "before the last one are no drafts")
                 after = step.grammar.after(state, token)
                 if after == DEAD:
@@ -248,8 +262,10 @@ class ConstrainedRun:
             return None
         i, step, place = wrong[0]
         self.suspect = suspect_of_illegal([(s, at) for _, s, at in wrong])
-        return self._refuted("illegal", len(wrong), f"{len(wrong)} of {self.n} steps emit a token that the grammar forbids, first token "
-                             f"{step.out[place]} at place {place} of request {i % self.case.batch} with {len(step.drafts)} drafts")
+        return self._refuted("illegal", len(wrong),
+                             f"{len(wrong)} of {self.n} steps emit a token that the grammar forbids, first token "
+                             f"{step.out[place]} at place {place} of request {i % self.case.batch} with "
+                             f"{len(step.drafts)} drafts")
 
     def _states(self) -> Judgement | None:
         if not self.lost:
@@ -258,7 +274,8 @@ class ConstrainedRun:
         self.suspect = "state not advanced by the emitted tokens"
         if any(held != emitted[:len(held)] for _, held, emitted in self.lost):
             self.suspect = "state not rolled back over rejected drafts"
-        return self._refuted("state", len(self.lost), f"{len(self.lost)} of {self.n} steps leave a matcher in another state, first request "
+        return self._refuted("state", len(self.lost),
+                             f"{len(self.lost)} of {self.n} steps leave a matcher in another state, first request "
                              f"{b}: its matcher holds {held[-6:]} where {emitted[-6:]} were emitted")
 
     def _whole(self) -> tuple[StepsCase, Any]:
@@ -270,7 +287,8 @@ class ConstrainedRun:
             rows.append(np.where(allowed, step.logits, -np.inf).astype(np.float32))
         lens = np.array([len(step.drafts) for step in self.steps], np.int64)
         q = None if case.drafter is None else np.concatenate([step.q for step in self.steps])
-        whole = StepsCase(case.name, np.concatenate(rows), q, lens, {name: np.repeat(value, len(lens)) for name, value in case.params.items()},
+        whole = StepsCase(case.name, np.concatenate(rows), q, lens,
+                          {name: np.repeat(value, len(lens)) for name, value in case.params.items()},
                           "", one_hot=q is None)
         run = OneCall(whole, self.seed)
         out = np.full((len(lens), int(lens.max(initial=0)) + 1), -1, np.int64)
@@ -294,7 +312,8 @@ class ConstrainedRun:
     def _suspect_of_bias(self, filtered: bool) -> str:
         if filtered:
             return "masks after the filters"
-        forbidden = [step for step in self.steps if len(step.drafts) and not step.grammar.allowed(step.committed)[step.drafts[0]]]
+        forbidden = [step for step in self.steps if len(step.drafts)
+                     and not step.grammar.allowed(step.committed)[step.drafts[0]]]
         if not forbidden or self.case.drafter is None:
             return ""
         # Behind a forbidden first draft a token comes from the residual max(p - q, 0) of the masked row, or from p.
@@ -309,7 +328,8 @@ class ConstrainedRun:
             return None
         whole, _ = self._whole()
         rows = Rows.of(whole.target, {name: value[whole.of_row] for name, value in whole.params.items()})
-        bare = Rows.of(np.concatenate([step.logits for step in self.steps]), {name: value[whole.of_row] for name, value in whole.params.items()})
+        bare = Rows.of(np.concatenate([step.logits for step in self.steps]),
+                       {name: value[whole.of_row] for name, value in whole.params.items()})
         first = np.cumsum(whole.lens + 1) - (whole.lens + 1)
         wrong = as_bare = 0
         for i, step in enumerate(self.steps):
@@ -324,7 +344,8 @@ class ConstrainedRun:
         if not wrong:
             return None
         filtered = bool((self.case.params["top_k"] > 0).any() or (self.case.params["top_p"] < 1.0).any())
-        self.suspect = ("log-probabilities of the row before the mask" if as_bare == wrong else "masks after the filters" if filtered
+        self.suspect = ("log-probabilities of the row before the mask" if as_bare == wrong
+                        else "masks after the filters" if filtered
                         else "log-probabilities")
         return self._refuted("logprobs", wrong, f"{wrong} log-probabilities are not those of the masked row")
 
@@ -334,7 +355,8 @@ class ConstrainedRun:
 
 def _in_residual(step: Step) -> bool:
     assert step.q is not None
-    row = np.where(step.grammar.allowed(step.committed), np.exp(step.logits[0].astype(np.float64) - step.logits[0].max()), 0.0)
+    row = np.where(step.grammar.allowed(step.committed),
+                   np.exp(step.logits[0].astype(np.float64) - step.logits[0].max()), 0.0)
     p = row / row.sum()
     left = np.maximum(p - step.q[0], 0.0)
     return left.sum() == 0.0 or left[step.out[0]] > 0.0
@@ -343,7 +365,8 @@ def _in_residual(step: Step) -> bool:
 def suspect_of_illegal(found: list[tuple[Step, int]]) -> str:
     """The fault that explains every illegal token, in words; found: (step, the place of its first illegal token)."""
     def legal_in(step: Step, place: int, state: int, grammar: Grammar | None = None) -> bool:
-        return state == DEAD or (grammar or step.grammar).after(state, step.out[place]) != DEAD  # a dead state has no mask
+        # a dead state has no mask
+        return state == DEAD or (grammar or step.grammar).after(state, step.out[place]) != DEAD
 
     def every(holds: Callable[[Step, int], bool]) -> bool:
         return all(holds(step, place) for step, place in found)
@@ -359,11 +382,13 @@ def suspect_of_illegal(found: list[tuple[Step, int]]) -> str:
         return "no mask in the bonus row"
     if every(lambda s, i: i > 0 and legal_in(s, i, s.states()[_row_before(s, row(s, i))])):
         return "mask one position late"
-    if every(lambda s, i: legal_in(s, i, s.states("flat")[row(s, i)]) and (s.parents != np.arange(len(s.drafts)) - 1).any()):
+    if every(lambda s, i: legal_in(s, i, s.states("flat")[row(s, i)])
+             and (s.parents != np.arange(len(s.drafts)) - 1).any()):
         return "masks of a tree by the order of its nodes, not along their paths"
     if every(lambda s, i: s.other is not None and _legal_for_other(s, i)):
         return "masks or state of another request"
-    if every(lambda s, i: any(s.grammar.after(before, int(x)) == DEAD for before, x in zip(s.states(), s.drafts[:row(s, i)]))):
+    if every(lambda s, i: any(s.grammar.after(before, int(x)) == DEAD for before,
+                              x in zip(s.states(), s.drafts[:row(s, i)]))):
         return "a forbidden draft accepted"
     return "no mask, or one of another state"
 
@@ -377,7 +402,8 @@ def _begins_legally(step: Step, place: int) -> bool:
     legal = step.grammar.allowed(step.states()[step.row_of(place)])
     if not 0 <= step.out[place] < step.grammar.vocab_size:
         return False
-    return step.grammar.texts[step.out[place]][:1] in {text[:1] for text, ok in zip(step.grammar.texts, legal) if ok and text}
+    return step.grammar.texts[step.out[place]][:1] in {text[:1] for text,
+                                                       ok in zip(step.grammar.texts, legal) if ok and text}
 
 
 def _legal_for_other(step: Step, place: int) -> bool:

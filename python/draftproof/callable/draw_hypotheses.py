@@ -49,9 +49,11 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
     def own_p() -> np.ndarray:
         return probabilities(own).astype(np.float64)
 
-    def of_table(table: Callable[[], np.ndarray], rows: np.ndarray | slice = slice(None), row: np.ndarray = own_row) -> OfRows:
+    def of_table(table: Callable[[], np.ndarray], rows: np.ndarray | slice = slice(None),
+                 row: np.ndarray = own_row) -> OfRows:
         """table(): probabilities of these of the rows; row: [n], which of them a draw has."""
-        return OfRows(Given(own.logits[rows], {name: value[rows] for name, value in own.params.items()}, lambda *_: table()), row, token)
+        return OfRows(Given(own.logits[rows], {name: value[rows] for name, value in own.params.items()},
+                            lambda *_: table()), row, token)
 
     def rules() -> Rules:
         # A row stands once for each that its parameters may be mixed with.
@@ -62,8 +64,10 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
                 continue
             params = {name: value[pairs[0]] for name, value in case.params.items()}
             rows = case.logits[pairs[0]]
-            for name, given in mixed_rows(rows, params, {words: pairs[1]}, every) if words else wrong_rows(rows, params, case.params):
-                yield name, given.with_rule(lambda one, row=row: OfRows(one, row, token)) if isinstance(given, Family) else OfRows(given, row, token)
+            for name, given in mixed_rows(rows, params, {words: pairs[1]}, every) if words else wrong_rows(rows, params,
+                    case.params):
+                yield name, given.with_rule(lambda one, row=row: OfRows(one, row, token)) if isinstance(given,
+                        Family) else OfRows(given, row, token)
         for words, at in {**others, **permuted}.items():
             of_row = np.searchsorted(groups, np.clip(at, groups[0], groups[-1]))
             if len(groups) == case.groups and at.max() < case.groups:
@@ -73,31 +77,42 @@ def account_of_draws(run: SampleRun, around: int) -> Account | None:
         keys, row = np.unique(np.stack([group, is_mixed]), axis=1, return_inverse=True)
         params_of = {name: value[keys[0]] for name, value in case.params.items()}
         for words, value in beside_others(params_of["temperature"], keys[1] > 0) if is_mixed.any() else ():
-            yield words, OfRows(Given(case.logits[keys[0]], {**params_of, "temperature": value.astype(np.float32)}), row.ravel(), token)
+            yield words, OfRows(Given(case.logits[keys[0]], {**params_of, "temperature": value.astype(np.float32)}),
+                                row.ravel(), token)
         for words, which in (("largest", np.argmax), ("smallest", np.argmin)):
             for name, value in case.params.items():
                 if len(np.unique(value)) > 1:
                     of_call = all_groups[np.arange(calls), which(value[all_groups], axis=1)].repeat(case.batch)[here]
                     pairs, row = np.unique(np.stack([group, of_call]), axis=1, return_inverse=True)
-                    mixed = {**{other: values[pairs[0]] for other, values in case.params.items()}, name: value[pairs[1]]}
-                    yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
-                    mixed = {**mixed, name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name], value[pairs[0]])}
-                    yield Rare(f"{name} is the {words} of the call, where it is on"), OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(), token)
+                    mixed = {**{other: values[pairs[0]] for other, values in case.params.items()},
+                             name: value[pairs[1]]}
+                    yield f"{name} is the {words} of the call", OfRows(Given(case.logits[pairs[0]], mixed), row.ravel(),
+                            token)
+                    mixed = {**mixed,
+                             name: np.where(value[pairs[0]] != np.asarray(OFF[name], value.dtype), mixed[name],
+                                            value[pairs[0]])}
+                    yield Rare(f"{name} is the {words} of the call, where it is on"), OfRows(
+                            Given(case.logits[pairs[0]], mixed), row.ravel(), token)
         for name, draws in wrong_draws(case.vocab_size):
-            yield name, OfRows(Given(own.logits, own.params, lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
+            yield name, OfRows(Given(own.logits, own.params,
+                                     lambda *given, draws=draws: draws(probabilities(Given(*given)))), own_row, token)
         if case.batch * case.vocab_size > 1 << 24:
             keys, row = np.unique(np.stack([own_row, place]), axis=1, return_inverse=True)
             yield "the index of row and token together is a float32", of_table(
-                lambda: _of_float_index(probabilities(own)[keys[0]], keys[1].astype(np.int64) * case.vocab_size), keys[0], row.ravel())
+                lambda: _of_float_index(probabilities(own)[keys[0]], keys[1].astype(np.int64) * case.vocab_size),
+                keys[0], row.ravel())
 
     params = {name: value[group] for name, value in case.params.items()}
     by_rows = [(words, here[own_row]) for words, here in masked(case.logits[groups])]
     peaked = [(words, here) for words, here in _peaked(own, own_row) if here.any() and not here.all()]
     regimes = regimes_of(params, place, case.batch, sound < tiny_of(case.vocab_size), by_rows)
     regimes += [Regime(f"rows with {words}", here) for words, here in peaked]
-    return Account(of_sound, sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size, Draws(params, place, case.batch),
-                   [*always_of(params), *(["calls of one row"] if case.batch == 1 else []), *(f"rows with {words}" for words, here in by_rows if here.all())],
-                   lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole else (0.0, ""),
+    return Account(of_sound, sound, tiny_of(case.vocab_size), rules, regimes, len(groups) * case.vocab_size,
+                   Draws(params, place, case.batch),
+                   [*always_of(params), *(["calls of one row"] if case.batch == 1 else []),
+                    *(f"rows with {words}" for words, here in by_rows if here.all())],
+                   lambda: max(of(own_p(), own_row, token, case.batch) for of in (repeats_of, shared_sums)) if is_whole
+                   else (0.0, ""),
                    lambda: lost_of_seeds(np.concatenate(run.seeds), own_p(), own_row, token) if is_whole else "")
 
 
@@ -111,26 +126,30 @@ def _of_float_index(p: np.ndarray, begin: np.ndarray) -> np.ndarray:
 
 
 def _put_back(params: Params, groups: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Rows [calls, batch] sorted by a parameter and not put back, or by the wrong permutation: whose token a place has."""
+    """Rows [calls, batch] sorted by a parameter and not put back, or by the wrong permutation: whose token a place
+    has."""
     for name, value in params.items():
         if len(np.unique(value)) > 1:
             for words, sign in (("rising", 1.0), ("falling", -1.0)):
                 order = np.argsort(sign * value[groups].astype(np.float64), axis=1, kind="stable")
-                yield Rare(f"sorted by {words} {name} and not put back"), np.take_along_axis(groups, order, axis=1).ravel()
+                yield Rare(f"sorted by {words} {name} and not put back"), np.take_along_axis(groups, order,
+                        axis=1).ravel()
                 yield (Rare(f"sorted by {words} {name} and put back by the wrong permutation"),
                        np.take_along_axis(groups, np.take_along_axis(order, order, axis=1), axis=1).ravel())
 
 
 def _peaked(given: Given, row: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Regimes of draws [n] by the mass of the likeliest token before filters."""
-    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name, value in given.params.items()}
+    bare = {name: value if name == "temperature" else np.full_like(value, OFF[name]) for name,
+            value in given.params.items()}
     top = probabilities(Given(given.logits, bare)).max(axis=1)[row]
     for bound in (0.5, 0.9, 0.99):
         yield f"a token of {bound:g} or more", top >= bound
 
 
 def _of_last_call(run: SampleRun, group: np.ndarray) -> tuple[Params, np.ndarray]:
-    """(parameters of all groups and of the call before this case's first, whose of them each draw's place had a call before)."""
+    """(parameters of all groups and of the call before this case's first, whose of them each draw's place had a call
+    before)."""
     case, before = run.case, run.params_before
     at = np.concatenate([group[:case.batch], group[:-case.batch]])
     if before is None:

@@ -22,8 +22,8 @@ from .sample_cases import DTYPES, OFF
 
 
 class CallFailure(Exception):
-    """name: 'raises', 'hangs', 'wrong_shape', 'wrong_dtype', 'mutates_inputs' or 'prints'; traceback: of what was raised, as
-    text, the callable's own frames."""
+    """name: 'raises', 'hangs', 'wrong_shape', 'wrong_dtype', 'mutates_inputs' or 'prints'; traceback: of what was
+    raised, as text, the callable's own frames."""
 
     def __init__(self, name: str, sentence: str, traceback: str = "") -> None:
         super().__init__(sentence)
@@ -33,9 +33,9 @@ class CallFailure(Exception):
 
 
 class Params(dict):
-    """The parameters of one call: an array of every name in OFF, so that a callable may read each in any way, whatever a case has;
-    remembers those that were read by name, and names of NEUTRAL that were asked for. size: rows or requests of the call; None: of a copy,
-    which gets no more names."""
+    """The parameters of one call: an array of every name in OFF, so that a callable may read each in any way, whatever
+    a case has; remembers those that were read by name, and names of NEUTRAL that were asked for. size: rows or requests
+    of the call; None: of a copy, which gets no more names."""
 
     def __init__(self, values: Mapping[str, np.ndarray], size: int | None) -> None:
         off = {} if size is None else {name: np.full(size, value, DTYPES[name]) for name, value in OFF.items()}
@@ -60,12 +60,15 @@ class Params(dict):
         return self[key] if key in self else default
 
     def copied(self, without: Iterable[str], more: Mapping[str, Any] | None = None) -> Params:
-        """A copy; `without`: names that the callable refuses, which are left out where they are off; more: where they are not there."""
+        """A copy; `without`: names that the callable refuses, which are left out where they are off; more: where they
+        are not there."""
         return Params({**(more or {}), **{name: copy.deepcopy(value) for name, value in self.items()
-                                          if not (name in without and name in OFF and (value == np.asarray(OFF[name], value.dtype)).all())}}, None)
+                                          if not (name in without and name in OFF
+                                                  and (value == np.asarray(OFF[name], value.dtype)).all())}}, None)
 
 
-#: Arguments that a callable may have, which it gets in the cases that are about them; where they have no default, in all. By kind (as
+#: Arguments that a callable may have, which it gets in the cases that are about them; where they have no default, in
+#: all. By kind (as
 #: many positional arguments), from those what stands for them elsewhere.
 STAND_INS: dict[str, tuple[int, Callable[..., Any]]] = {
     "steps": (3, lambda logits, params, seeds: np.zeros(len(seeds), np.uint32)),
@@ -76,7 +79,8 @@ STAND_INS: dict[str, tuple[int, Callable[..., Any]]] = {
 
 
 #: What log-probabilities may be of (logprobs.py).
-STAGES = ("of the model's row", "of the row before its temperature", "of the row before its filters", "of what is drawn from")
+STAGES = ("of the model's row", "of the row before its temperature", "of the row before its filters",
+          "of what is drawn from")
 
 
 class Driver:
@@ -115,7 +119,8 @@ class Driver:
             count, stand_in = STAND_INS[name]
             if len(arguments) == count:
                 keywords[name] = stand_in(*arguments)
-        asked = [argument.copied(self.refused, self._neutral(argument, arguments)) if isinstance(argument, Params) else argument
+        asked = [argument.copied(self.refused, self._neutral(argument, arguments)) if isinstance(argument, Params)
+                 else argument
                  for argument in arguments]
         given = [_copied(argument) for argument in asked]
         outcome: dict[str, Any] = {}
@@ -177,7 +182,8 @@ class Driver:
         return {name: NEUTRAL[name](len(params["temperature"]), rows, vocab_size) for name in missing}
 
     def _refused_by(self, error: BaseException, arguments: tuple[Any, ...], asked: list[Any]) -> str:
-        """The parameter, off in this call, that the callable handed to a function which does not have it, or refuses it by name."""
+        """The parameter, off in this call, that the callable handed to a function which does not have it, or refuses it
+        by name."""
         if not isinstance(error, Exception):
             return ""
         text = _described(error).partition(": ")[2]
@@ -236,7 +242,8 @@ def tokens_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Token ids of this shape as int64."""
     array = _array(value, what)
     if array.dtype.kind not in "iu":
-        raise CallFailure("wrong_dtype", f"a call gave {array.dtype} {list(array.shape)}; expected {what}, whole numbers")
+        raise CallFailure("wrong_dtype",
+                          f"a call gave {array.dtype} {list(array.shape)}; expected {what}, whole numbers")
     if array.shape != shape:
         raise CallFailure("wrong_shape", f"a call gave shape {list(array.shape)}; expected {list(shape)}, {what}")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # no number turns negative, into padding
@@ -245,15 +252,18 @@ def tokens_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
 
 
 def drawn_of(value: Any, shape: tuple[int, ...], what: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Token ids, and their log-probabilities where a call gave a pair of both: int64 and float64. A dict has them as `tokens` and
-    `logprobs`."""
+    """Token ids, and their log-probabilities where a call gave a pair of both: int64 and float64. A dict has them as
+    `tokens` and `logprobs`."""
     if isinstance(value, dict):
         if "tokens" not in value:
-            raise CallFailure("wrong_shape", f"a call gave a dict of {', '.join(map(str, value)) or 'nothing'}; expected tokens among them")
+            raise CallFailure("wrong_shape",
+                              f"a call gave a dict of {', '.join(map(str, value)) or 'nothing'}; expected tokens among "
+                              "them")
         value = value["tokens"] if value.get("logprobs") is None else (value["tokens"], value["logprobs"])
     if not (isinstance(value, tuple) and len(value) == 2 and _array(value[1], what).dtype.kind == "f"):
         return tokens_of(value, shape, what), None
-    return tokens_of(value[0], shape, what), numbers_of(value[1], shape, f"log-probabilities of {what}").astype(np.float64)
+    return tokens_of(value[0], shape, what), numbers_of(value[1], shape,
+                                                        f"log-probabilities of {what}").astype(np.float64)
 
 
 def numbers_of(value: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
@@ -271,14 +281,19 @@ def probabilities_of(distribution: Callable[..., Any], case: Any) -> np.ndarray:
     try:
         value = distribution(case.logits.copy(), dict(case.params))
     except Exception as error:
-        raise _forms.Error(f"distribution: raised {type(error).__name__} for logits {list(shape)} of {case.name!r}: {error}") from error
+        raise _forms.Error(f"distribution: raised {type(error).__name__} for logits {list(shape)} of {case.name!r}: "
+                           f"{error}") from error
     array = _forms.as_numpy(value, "distribution")
     if array.shape != shape or array.dtype.kind != "f":
-        raise _forms.Error(f"distribution: gave {array.dtype} {list(array.shape)}; expected probabilities {list(shape)}")
+        raise _forms.Error(f"distribution: gave {array.dtype} {list(array.shape)}; expected probabilities "
+                           f"{list(shape)}")
     total = array.sum(axis=1, dtype=np.float64)
-    wrong = ~((array >= 0.0) & (array <= 1.0)).all(axis=1) | ~(np.abs(total - 1.0) <= (1e-3 if array.itemsize > 2 else 2e-2))
+    wrong = ~((array >= 0.0) & (array <= 1.0)).all(axis=1) | ~(np.abs(total - 1.0) <=
+                                                               (1e-3 if array.itemsize > 2 else 2e-2))
     if wrong.any():
         row = int(wrong.argmax())
-        raise _forms.Error(f"distribution: gave row {row} of {case.name!r} with numbers from {array[row].min():.6g} to {array[row].max():.6g} "
-                           f"that sum to {total[row]:.6g}; expected probabilities, which sum to 1: `distribution` is at fault, not the sampler")
+        raise _forms.Error(f"distribution: gave row {row} of {case.name!r} with numbers from {array[row].min():.6g} to "
+                           f"{array[row].max():.6g} "
+                           f"that sum to {total[row]:.6g}; expected probabilities, which sum to 1: `distribution` is "
+                           "at fault, not the sampler")
     return array.astype(np.float32)

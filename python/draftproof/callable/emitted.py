@@ -12,9 +12,12 @@ def emitted_wrongly(run: StepsRun) -> str:
     """Of steps that emit more than an accepted prefix and one token."""
     out, drafts = np.concatenate(run.outputs), drafts_of(run)
     fell = np.cumsum(out != drafts, axis=1) > 0
-    extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]  # behind the first that is no draft
+    # behind the first that is no draft
+    extra = (out != -1) & fell & np.roll(fell, 1, axis=1) & (np.arange(out.shape[1]) > 0)[None, :]
     strange = (out != drafts) & (np.roll(out, -1, axis=1) != -1) & (np.arange(out.shape[1]) < out.shape[1] - 1)[None, :]
-    for words, left in (("of 16 bits", drafts & 0xFFFF), *((words, rounded(drafts.astype(np.float32)).astype(np.int64)) for words, rounded in PRECISIONS)):
+    for words, left in (("of 16 bits", drafts & 0xFFFF),
+                        *((words, rounded(drafts.astype(np.float32)).astype(np.int64)) for words,
+                          rounded in PRECISIONS)):
         if strange.any() and (out == left)[strange].all():
             return f"drafts are emitted by ids {words}"
     lens = np.tile(run.case.lens, run.calls)
@@ -30,9 +33,11 @@ def emitted_wrongly(run: StepsRun) -> str:
 
 
 def _sorted_wrongly(run: StepsRun, out: np.ndarray, drafts: np.ndarray) -> str:
-    """Of outputs whose requests were sorted and not put back, or by the wrong permutation; '' if they are well formed under none."""
+    """Of outputs whose requests were sorted and not put back, or by the wrong permutation; '' if they are well formed
+    under none."""
     case = run.case
-    keys = {"draft length": case.lens.astype(np.float64), **{name: value.astype(np.float64) for name, value in case.params.items()},
+    keys = {"draft length": case.lens.astype(np.float64),
+            **{name: value.astype(np.float64) for name, value in case.params.items()},
             "greedy and random": (case.params["temperature"] > 0.0).astype(np.float64)}
     for name, key in keys.items():
         for words, sign in (("rising", 1.0), ("falling", -1.0)):

@@ -1,8 +1,9 @@
 """Evidence from few draws of rows whose distributions are known: impossible tokens, and bets.
 
-A bet is an e-value: the likelihood ratio of an alternative, a mixture over many, against the distribution; its mean is 1
-where the callable is sound, so that it reaches 1 / alpha with probability alpha at most, whatever was drawn before. No
-approximation is made for small counts. A draw within `zone`, the tokens at a filter's cut that usual readings keep or
+A bet is an e-value: the likelihood ratio of an alternative, a mixture over many, against the distribution; its mean is
+1 where the callable is sound, so that it reaches 1 / alpha with probability alpha at most, whatever was drawn before.
+No approximation is made for small counts. A draw within `zone`, the tokens at a filter's cut that usual readings keep
+or
 drop, is left out: given that it is not there, all readings agree on its distribution.
 """
 
@@ -48,8 +49,8 @@ def marked_log_e(hits: np.ndarray, chances: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """The distributions of some rows: probabilities [G, V] over the tokens that every usual reading keeps, `zone` [G, V] those
-    that some do."""
+    """The distributions of some rows: probabilities [G, V] over the tokens that every usual reading keeps, `zone` [G,
+    V] those that some do."""
 
     probabilities: np.ndarray
     zone: np.ndarray
@@ -59,16 +60,18 @@ class Rows:
     def of(logits: np.ndarray, params: dict[str, np.ndarray]) -> Rows:
         base = _sampling.process_rows(logits, params, ties="keep_all").probabilities
         must, may = _sampling.usual_readings(logits, params)
-        must |= may & (logits < logits.max(axis=1, keepdims=True) - FAR * params["temperature"][:, None])  # dropped or not, none draws them
+        # dropped or not, none draws them
+        must |= may & (logits < logits.max(axis=1, keepdims=True) - FAR * params["temperature"][:, None])
         least = np.where(must, base, 0.0)
         total = least.sum(axis=1, keepdims=True, dtype=np.float64)
-        return Rows(np.divide(least, total, where=total > 0.0, out=np.zeros(least.shape, np.float64)), may & ~must, base)
+        return Rows(np.divide(least, total, where=total > 0.0, out=np.zeros(least.shape, np.float64)), may & ~must,
+                    base)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ranks:
-    """Of each draw that is neither impossible nor in the zone: uniform numbers by probability (`by_rank`, likeliest first) and by
-    token id, and how likely a token no likelier than it was."""
+    """Of each draw that is neither impossible nor in the zone: uniform numbers by probability (`by_rank`, likeliest
+    first) and by token id, and how likely a token no likelier than it was."""
 
     by_rank: np.ndarray
     by_id: np.ndarray
@@ -103,7 +106,8 @@ def ranks(rows: Rows, group: np.ndarray, token: np.ndarray, rng: np.random.Gener
 
 
 def uniform_log_e(u: np.ndarray) -> float:
-    """A bet on numbers of [0, 1) that are uniform: equal stakes on 2, 4, 16 and, of many, 64 bins, and on ends of EDGES."""
+    """A bet on numbers of [0, 1) that are uniform: equal stakes on 2, 4, 16 and, of many, 64 bins, and on ends of
+    EDGES."""
     sizes = (2, 4, 16) if len(u) < 512 else (2, 4, 16, 64)
     logs = [bins_log_e(np.bincount(np.minimum((u * m).astype(np.int64), m - 1), minlength=m)) for m in sizes]
     for edge in EDGES:
@@ -115,8 +119,8 @@ def uniform_log_e(u: np.ndarray) -> float:
 
 
 def detectable(n: int, bets: int, alpha: float) -> float:
-    """The distance between the likelier and the less likely half of the tokens that one of so many bets, on n ranks, finds with 99 %
-    probability at this level."""
+    """The distance between the likelier and the less likely half of the tokens that one of so many bets, on n ranks,
+    finds with 99 % probability at this level."""
     needed = float(np.log(bets / alpha) + np.log(len(EDGES) + 4))
     for moved in np.geomspace(1e-3, 0.5, 128):
         least = int(n * (0.5 + moved) - 2.33 * np.sqrt(n * (0.25 - moved * moved)))
@@ -170,8 +174,8 @@ def shown_by(n: int) -> float | None:
 
 
 def mask_value(logits: np.ndarray, params: dict[str, np.ndarray], group: np.ndarray, token: np.ndarray) -> str:
-    """What finite number the mask behaves as, by how often masked tokens came in unfiltered rows, at the lowest temperature at which
-    they came."""
+    """What finite number the mask behaves as, by how often masked tokens came in unfiltered rows, at the lowest
+    temperature at which they came."""
     estimates = []
     for g in np.unique(group):
         row, t = logits[g].astype(np.float64), float(params["temperature"][g])
@@ -182,13 +186,14 @@ def mask_value(logits: np.ndarray, params: dict[str, np.ndarray], group: np.ndar
             top = row.max()
             mass = np.exp((row[~masked] - top) / t).sum()
             estimates.append((t, top + t * np.log(share / (1.0 - share) * mass / masked.sum())))
-    return f": the mask behaves as a logit of about {min(estimates)[1]:.2g}" if estimates else ", as if masked by a finite number"
+    return (f": the mask behaves as a logit of about {min(estimates)[1]:.2g}" if estimates
+            else ", as if masked by a finite number")
 
 
 @dataclasses.dataclass(frozen=True)
 class Bet:
-    """log_e: natural log of an e-value, or minus that of a p value; u: where it was made on uniform numbers; where: draws; suspect: what
-    it says of random numbers."""
+    """log_e: natural log of an e-value, or minus that of a p value; u: where it was made on uniform numbers; where:
+    draws; suspect: what it says of random numbers."""
 
     name: str
     sentence: str
@@ -204,11 +209,13 @@ def best_bet(bets: list[Bet], alpha: float) -> Bet | None:
     return best if best is not None and best.log_e >= np.log(len(bets) / alpha) else None
 
 
-def bets_on_ranks(found: Ranks, params: dict[str, np.ndarray], place: np.ndarray, batch: int, group: np.ndarray) -> Iterator[Bet]:
+def bets_on_ranks(found: Ranks, params: dict[str, np.ndarray], place: np.ndarray, batch: int,
+                  group: np.ndarray) -> Iterator[Bet]:
     """On draws of which none is impossible. params, place, group: [n]."""
     everything = np.arange(len(place))
     least = int(found.tail.argmin())
-    yield Bet("tail", f"a token came whose like have a probability of {found.tail[least]:.2g} together, of {len(place)} draws",
+    yield Bet("tail", f"a token came whose like have a probability of {found.tail[least]:.2g} together, of "
+                      f"{len(place)} draws",
               -float(np.log(found.tail[least] * len(place))), everything[least:least + 1], None)
     open_ = everything[~found.certain]
     if not open_.size:
@@ -234,8 +241,10 @@ def bets_on_marks(rows: Rows, group: np.ndarray, token: np.ndarray) -> Iterator[
     g, of = np.unique(group, return_inverse=True)
     p = rows.probabilities[g]
     ids = np.arange(p.shape[1])
-    for name, marked in (("the likeliest token", p.argmax(axis=1)), ("the least likely token kept", np.where(p > 0.0, p, np.inf).argmin(axis=1)),
-                         ("the first token", (p > 0.0).argmax(axis=1)), ("the last token", np.where(p > 0.0, ids, -1).max(axis=1))):
+    for name, marked in (("the likeliest token", p.argmax(axis=1)),
+                         ("the least likely token kept", np.where(p > 0.0, p, np.inf).argmin(axis=1)),
+                         ("the first token", (p > 0.0).argmax(axis=1)),
+                         ("the last token", np.where(p > 0.0, ids, -1).max(axis=1))):
         chance = p[np.arange(len(g)), marked]
         hits, chances = token == marked[of], np.minimum(chance[of], 1.0)
         here = chances < 1.0
@@ -243,23 +252,27 @@ def bets_on_marks(rows: Rows, group: np.ndarray, token: np.ndarray) -> Iterator[
         for one in several if 1 < len(several) <= 16 else ():
             mine = here & (of == one)
             if mine.sum() >= 64:
-                yield Bet("marked", f"{name} of group {g[one]} came {int(hits[mine].sum())} times where {chances[mine].sum():.3g} are expected",
-                          marked_log_e(hits[mine], chances[mine]), np.flatnonzero(mine), abs(float(hits[mine].mean() - chances[mine].mean())))
+                yield Bet("marked", f"{name} of group {g[one]} came {int(hits[mine].sum())} times where "
+                                    f"{chances[mine].sum():.3g} are expected",
+                          marked_log_e(hits[mine], chances[mine]), np.flatnonzero(mine),
+                          abs(float(hits[mine].mean() - chances[mine].mean())))
         if here.any():
             log_e = marked_log_e(hits[here], chances[here])
-            yield Bet("marked", f"{name} came {int(hits[here].sum())} times where {chances[here].sum():.3g} are expected", log_e,
+            yield Bet("marked",
+                      f"{name} came {int(hits[here].sum())} times where {chances[here].sum():.3g} are expected", log_e,
                       np.flatnonzero(here), abs(float(hits[here].mean() - chances[here].mean())))
 
 
 def bets_on_flat(token: np.ndarray, size: int, likely: tuple[int, ...]) -> Iterator[Bet]:
-    """Draws of one flat row over `size` tokens, in order: low bits of the ids; pairs of draws at every distance that are equal
-    too often (events of chance 1 / size each, independent where rows are flat); sums and differences at likely ones."""
+    """Draws of one flat row over `size` tokens, in order: low bits of the ids; pairs of draws at every distance that
+    are equal too often (events of chance 1 / size each, independent where rows are flat); sums and differences at
+    likely ones."""
     everything = np.arange(len(token))
     for bits in (1, 2, 3, 5, 8):
         if size % (1 << bits) == 0 and size > 1 << bits:
             counts = np.bincount(token % (1 << bits), minlength=1 << bits)
-            yield Bet("low_bits", f"the low {bits} bits of the token ids are not uniform", bins_log_e(counts), everything,
-                      suspect="random numbers have too few bits")
+            yield Bet("low_bits", f"the low {bits} bits of the token ids are not uniform", bins_log_e(counts),
+                      everything, suspect="random numbers have too few bits")
     n, split = len(token), np.random.default_rng(size).random(len(token))
     if n < 2:  # no pair
         return
@@ -278,19 +291,20 @@ def bets_on_flat(token: np.ndarray, size: int, likely: tuple[int, ...]) -> Itera
     for lag in chosen:
         stakes[lag - 1] += 0.5 / len(chosen)
     lag = int((logs + np.log(stakes)).argmax()) + 1
-    yield Bet("repeats", f"{equal[lag]} of {n - lag} pairs of draws {lag} apart are equal, where {(n - lag) / size:.3g} are "
+    yield Bet("repeats", f"{equal[lag]} of {n - lag} pairs of draws {lag} apart are equal, where "
+                         f"{(n - lag) / size:.3g} are "
               "expected: random numbers are used again", float(logs[lag - 1] + np.log(stakes[lag - 1])), everything,
               suspect=f"random numbers of draws {lag} apart are the same")
     for lag in chosen:
         for sign, word in ((-1, "differences"), (1, "sums")):
             mixed = (token[lag:] + sign * token[:-lag]) % size + split[lag:]
-            yield Bet("correlation", f"{word} of draws {lag} apart are not uniform", uniform_log_e(mixed / size), everything[lag:],
-                      suspect=f"random numbers of draws {lag} apart depend on each other")
+            yield Bet("correlation", f"{word} of draws {lag} apart are not uniform", uniform_log_e(mixed / size),
+                      everything[lag:], suspect=f"random numbers of draws {lag} apart depend on each other")
 
 
 def bet_on_places(drawn: np.ndarray, size: int, batch: int) -> Bet:
-    """Draws [n] over `size` equal chances, call after call of `batch`: do two places of the batch draw alike in every call, or, of
-    coins, never alike? A p value: of all pairs together."""
+    """Draws [n] over `size` equal chances, call after call of `batch`: do two places of the batch draw alike in every
+    call, or, of coins, never alike? A p value: of all pairs together."""
     calls = len(drawn) // batch
     places = drawn[:calls * batch].reshape(calls, batch)
     seen: dict[bytes, int] = {}
@@ -300,13 +314,15 @@ def bet_on_places(drawn: np.ndarray, size: int, batch: int) -> Bet:
             if (a := seen.get(column.tobytes())) is not None:
                 pair, p = (a, b), min(1.0, max(batch * batch * float(size) ** -calls, 1e-300))
         seen[places[:, b].tobytes()] = b
-    return Bet("correlation_places", f"requests {pair[0]} and {pair[1]} of the batch draw alike in all of {calls} calls", -float(np.log(p)),
-               np.array([pair[1]]), suspect=f"random numbers of places {pair[0]} and {pair[1]} of the batch are the same")
+    return Bet("correlation_places",
+               f"requests {pair[0]} and {pair[1]} of the batch draw alike in all of {calls} calls", -float(np.log(p)),
+               np.array([pair[1]]),
+               suspect=f"random numbers of places {pair[0]} and {pair[1]} of the batch are the same")
 
 
 def bets_on_coins(fell: np.ndarray) -> Iterator[Bet]:
-    """Of fair coins [n], in order: does one fall as the one a distance before it, or never so? Equality at a distance is an
-    independent event of chance 1/2; all distances share the stakes, small ones the half."""
+    """Of fair coins [n], in order: does one fall as the one a distance before it, or never so? Equality at a distance
+    is an independent event of chance 1/2; all distances share the stakes, small ones the half."""
     n = len(fell)
     if n < 33:  # no distance has 32 pairs
         return
@@ -316,10 +332,12 @@ def bets_on_coins(fell: np.ndarray) -> Iterator[Bet]:
     pairs = n - lags
     equal = np.rint((pairs + np.fft.irfft(spectrum)[1:n - 31]) / 2.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.stack([np.where(equal > 0, equal * np.log(odds), 0.0) - pairs * np.log((1.0 + odds) / 2.0) for odds in ODDS])
+        logs = np.stack([np.where(equal > 0, equal * np.log(odds), 0.0) - pairs * np.log((1.0 + odds) / 2.0)
+                         for odds in ODDS])
     stakes = np.full(len(lags), 0.5 / len(lags))
     stakes[:32] += 0.5 / 32.0
     e = logs.max(axis=0) - np.log(len(ODDS)) + np.log(stakes)
     best = int(e.argmax())
-    yield Bet("correlation_coins", f"the coins of drafts {lags[best]} requests apart fell alike in {equal[best]:.0f} of {pairs[best]} pairs",
+    yield Bet("correlation_coins",
+              f"the coins of drafts {lags[best]} requests apart fell alike in {equal[best]:.0f} of {pairs[best]} pairs",
               float(e[best]), np.arange(lags[best], n), suspect=f"coins of requests {lags[best]} apart are the same")

@@ -31,7 +31,8 @@ from .verify_sweep import StepsCase
 SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
-#: Cases on which an explanation is tried: of the failing one's kind, spread over the sweep, and of those that passed; seconds of drawing.
+#: Cases on which an explanation is tried: of the failing one's kind, spread over the sweep, and of those that passed;
+#: seconds of drawing.
 AKIN, SPREAD, SEEN, OTHERS_SECONDS = 6, 8, 4, 8.0
 #: Larger cases of the sweep tell nothing of explanations.
 ELEMENTS = 1 << 19
@@ -44,7 +45,8 @@ def size_of(case: Any) -> int:
 
 def _on(case: Any, group: int) -> list[str]:
     """The parameters that are on in a row or request of a case."""
-    return [name for name, value in getattr(case, "params", {}).items() if value[min(group, len(value) - 1)] != np.asarray(OFF[name], value.dtype)]
+    return [name for name, value in getattr(case, "params", {}).items()
+            if value[min(group, len(value) - 1)] != np.asarray(OFF[name], value.dtype)]
 
 
 def _uncalled(sampler: Callable[..., Any]) -> Any:
@@ -78,17 +80,21 @@ class Explainer:
         case, judgement = trial.case, trial.judgement
         assert judgement is not None
         smallest = case if smallest is None else smallest
-        code = snippet_of(self.driver.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before, self.driver.shards)
+        code = snippet_of(self.driver.sampler, smallest, judgement.n, trial.run.seed,
+                          self.driver.distribution is not None, before, self.driver.shards)
         needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
-        return Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}", code, judgement.n, judgement.distance, text, rule, before)
+        return Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}", code, judgement.n,
+                       judgement.distance, text, rule, before)
 
     def _explained(self, trial: Trial, judgement: Judgement) -> tuple[Any, Any, str, str]:
-        """The case before, if it is needed, the smallest case that fails, what explains it, and that with what the failure needs."""
+        """The case before, if it is needed, the smallest case that fails, what explains it, and that with what the
+        failure needs."""
         case, end = trial.case, self._end_of_reruns(trial)
 
         def fails(smaller: Any, times: int) -> bool | None:
             n = smaller.logits.shape[0] if isinstance(smaller, FilterCase) else times * judgement.n
-            again = Trial(smaller, run_of(self.driver, smaller, trial.run.seed), trial.alpha if times == 1 else CALM, n, n, self.clock)
+            again = Trial(smaller, run_of(self.driver, smaller, trial.run.seed), trial.alpha if times == 1 else CALM, n,
+                          n, self.clock)
             try:
                 again.draw(n, end)
                 return None if not again.is_whole else again.look(True)
@@ -96,7 +102,8 @@ class Explainer:
                 return False
 
         before = self._needed_before(trial)
-        needed = CALLS if before is not None else "" if judgement.suspect and judgement.name != "pairs" else self._dependence(case, judgement.n, trial)
+        needed = (CALLS if before is not None else "" if judgement.suspect and judgement.name != "pairs"
+                  else self._dependence(case, judgement.n, trial))
         end = self._end_of_reruns(trial)
         smallest = Minimal(case) if before is not None or needed == CALLS else minimal(case, judgement.group, fails)
         found = explained(trial.run, judgement, Kept(self._others(trial, judgement)), self.callee.filter_order())
@@ -104,11 +111,13 @@ class Explainer:
         return before, smallest.case, dependent(needed, found.words), "; ".join(filter(None, [text, str(smallest)]))
 
     def _needed_before(self, trial: Trial) -> Any:
-        """The case before, if this one passes without a call of it: on a copy of the callable that was never called, where there is one."""
+        """The case before, if this one passes without a call of it: on a copy of the callable that was never called,
+        where there is one."""
         case, end = trial.case, self._end_of_reruns(trial)
 
         def fails(before: Any) -> bool | None:
-            driver = self.driver if self.fresh is None else Driver(copy.deepcopy(self.fresh), self.driver.time_limit, self.driver.distribution, self.driver.shards)
+            driver = self.driver if self.fresh is None else Driver(copy.deepcopy(self.fresh), self.driver.time_limit,
+                    self.driver.distribution, self.driver.shards)
             again = Trial(case, run_of(driver, case, trial.run.seed), trial.alpha, trial.run.n, trial.run.n, self.clock)
             try:
                 if before is not None:
@@ -122,8 +131,9 @@ class Explainer:
         return last if last is not None and fails(None) is False and fails(last) else None
 
     def _others(self, trial: Trial, judgement: Judgement) -> Iterator[Any]:
-        """Runs that did not choose an explanation of this one: its own case with fresh seeds, other rows, another batch; cases of its
-        kind, those next to it first; others from all over the sweep; some that passed. Each is drawn when it is asked for."""
+        """Runs that did not choose an explanation of this one: its own case with fresh seeds, other rows, another
+        batch; cases of its kind, those next to it first; others from all over the sweep; some that passed. Each is
+        drawn when it is asked for."""
         case, end = trial.case, self.clock() + OTHERS_SECONDS
         drawn = [run_of(self.driver, other, trial.run.seed + 104_729 * i) for i, other in enumerate(varied(case), 1)]
         names = [entry.name for entry in self.swept]
@@ -144,8 +154,10 @@ class Explainer:
             if other is not None and size_of(other.case) <= max(ELEMENTS // 4, size_of(case)):
                 drawn.append(other.run)
         for run in drawn:
-            n = run.case.logits.shape[0] if isinstance(run.case, FilterCase) else max(getattr(run.case, "n_max", None) or 0, 1)
-            n = trial.run.n if kind_of(run.case.name) == kind_of(case.name) and not isinstance(run.case, FilterCase) else n
+            n = run.case.logits.shape[0] if isinstance(run.case,
+                                                       FilterCase) else max(getattr(run.case, "n_max", None) or 0, 1)
+            n = trial.run.n if kind_of(run.case.name) == kind_of(case.name) and not isinstance(run.case,
+                    FilterCase) else n
             try:
                 while run.n < n and (run.n == 0 or self.clock() < end):
                     run.draw(run.n + 1)
@@ -155,7 +167,8 @@ class Explainer:
         yield from self.seen[-SEEN:]
 
     def _of_requests(self, trial: Trial, judgement: Judgement) -> Failure:
-        """What is said is what was measured: of the smallest case that fails, what all of its wrong tokens have in common."""
+        """What is said is what was measured: of the smallest case that fails, what all of its wrong tokens have in
+        common."""
         end, case = self._end_of_reruns(trial, 2.0), trial.case
         judgements = {case: judgement}
 
@@ -181,11 +194,13 @@ class Explainer:
         again = run_of(self.driver, trial.case, trial.run.seed + 1)
         again.draw(judgement.n)
         suspect = trial.run.suspect
-        return self.plain(trial, *2 * (suspect if again.judge(trial.alpha).biased and again.suspect == suspect else "",))
+        return self.plain(trial,
+                          *2 * (suspect if again.judge(trial.alpha).biased and again.suspect == suspect else "",))
 
     def _end_of_reruns(self, trial: Trial, times: float = 1.0) -> float:
         now = self.clock()
-        return now + min(SHRINK_SHARE * (self.deadline - now), times * max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
+        return now + min(SHRINK_SHARE * (self.deadline - now),
+                         times * max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
 
     def _dependence(self, case: Any, n: int, trial: Trial) -> str:
         """What the failure of the case depends on beside rows and parameters: SEEDS, CALLS or ''."""

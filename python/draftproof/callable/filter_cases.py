@@ -58,8 +58,8 @@ def filter_cases(with_min_p: bool) -> Iterator[FilterCase]:
     yield case("ties at top_k", ties, repr_of(ties), top_k=[2, 3])
     yield case("ties at top_p", ties, repr_of(ties), top_p=[0.5, 0.3])
     equal = np.log(np.array([[0.5, 0.25, 0.25], [0.4, 0.4, 0.2]], np.float32))
-    yield case("top_p equal to a cumulative mass", equal, "np.log(np.array([[.5, .25, .25], [.4, .4, .2]], np.float32))",
-               top_p=[0.5, 0.8])
+    yield case("top_p equal to a cumulative mass", equal,
+               "np.log(np.array([[.5, .25, .25], [.4, .4, .2]], np.float32))", top_p=[0.5, 0.8])
     yield case("top_k above the vocabulary", *normal(3, 12, 1.0, 3), top_k=[12, 13, 1000])
     yield case("huge temperature", *normal(3, 33, 2.0, 3), temperature=1e4, top_k=[5, 0, 0], top_p=[1.0, 0.5, 1.0])
     if with_min_p:
@@ -73,7 +73,8 @@ def filter_case_of(case: SampleCase) -> FilterCase | None:
     if not slots.size:
         return None
     whole = slots.size == case.groups and np.array_equal(slots, np.arange(case.groups))
-    return FilterCase(case.name, case.logits[slots], case.source if whole else f"{case.source}[np.array({slots.tolist()})]",
+    return FilterCase(case.name, case.logits[slots],
+                      case.source if whole else f"{case.source}[np.array({slots.tolist()})]",
                       {name: value[slots] for name, value in case.params.items()})
 
 
@@ -96,7 +97,8 @@ class FilterRun:
 
     def draw(self, n: int) -> None:
         shape = self.case.logits.shape
-        self.left = numbers_of(self.driver(self.case.logits, Params(self.case.params, shape[0])), shape, "filtered logits").astype(np.float32)
+        self.left = numbers_of(self.driver(self.case.logits, Params(self.case.params, shape[0])), shape,
+                               "filtered logits").astype(np.float32)
 
     def judge(self, alpha: float) -> Judgement:
         check = _audit.check_filter(self.case.logits, self.left, self.case.params)

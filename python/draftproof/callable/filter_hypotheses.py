@@ -1,5 +1,5 @@
-"""Filters that compute otherwise, and what they leave: of hypotheses.py, the rules of rows that have top-k, top-p or min-p wrong
-inside. Each takes logits and parameters, and gives the probabilities [n, V] that tokens come with."""
+"""Filters that compute otherwise, and what they leave: of hypotheses.py, the rules of rows that have top-k, top-p or
+min-p wrong inside. Each takes logits and parameters, and gives the probabilities [n, V] that tokens come with."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ Params = dict[str, np.ndarray]
 
 
 class Rare(str):
-    """The name of a rule that stands for a rare fault, or the part of it that says so. Such a rule costs more (hypotheses.py)."""
+    """The name of a rule that stands for a rare fault, or the part of it that says so. Such a rule costs more
+    (hypotheses.py)."""
 
 
 class InPart(str):
-    """The name of a rule that holds in one part of a speculative step alone. It costs as much as a rule of one regime."""
+    """The name of a rule that holds in one part of a speculative step alone. It costs as much as a rule of one
+    regime."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Family:
-    """Rules with a number, which is learned from what came: make(number), between low and high; in their name it stands for {}."""
+    """Rules with a number, which is learned from what came: make(number), between low and high; in their name it stands
+    for {}."""
 
     make: Callable[[float], Any]
     low: float
@@ -44,7 +47,8 @@ def rare_as(words: str, name: str) -> str:
 
 #: Logits of which rules that sort them are tried, at most.
 SORTED = 1 << 19
-#: In which order the callable under audit filters: "top_k_first" (top-p over what top-k left) or "joint" (over the whole row).
+#: In which order the callable under audit filters: "top_k_first" (top-p over what top-k left) or "joint" (over the
+#: whole row).
 FilterOrder = Literal["joint", "top_k_first"]
 FILTER_ORDER: ContextVar[FilterOrder] = ContextVar("filter_order", default="joint")
 
@@ -95,10 +99,12 @@ def wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[
             if block < size:
                 yield Rare(f"top_p sums by blocks of {block:,} tokens"), _with_own_filters(_sums_of_blocks(block))
     if "min_p" in names:
-        yield "min_p is relative to the largest token of all rows", _with_own_filters(min_p_of=lambda p, _: p.max() + 0.0 * p[:, :1])
+        yield "min_p is relative to the largest token of all rows", _with_own_filters(
+            min_p_of=lambda p, _: p.max() + 0.0 * p[:, :1])
         yield "min_p is absolute", _with_own_filters(min_p_of=lambda p, _: np.ones((len(p), 1)))
         if {"top_p", "top_k"} & set(names):
-            yield "min_p's bound is of the largest token after the other filters, its tokens are not", _with_own_filters(
+            words = "min_p's bound is of the largest token after the other filters, its tokens are not"
+            yield words, _with_own_filters(
                 min_p_of=lambda p, keep: p[:, :1] / (p * keep).sum(axis=1, keepdims=True))
     if set(names) - {"temperature"}:
         for words, rounded in PRECISIONS:
@@ -106,12 +112,14 @@ def wrong_filters(names: list[str], size: int) -> Iterator[tuple[str, Callable[[
         yield Rare("filters sort by the bits of logits, negative ones in reverse"), _with_own_filters(
             by=lambda x: np.ascontiguousarray(x, np.float32).view(np.int32).astype(np.float64))
         for words, which in RESTS.items():
-            yield f"what filters drop falls to the {words}", lambda logits, params, which=which: with_rest(undivided(logits, params), which)
+            yield f"what filters drop falls to the {words}", lambda logits, params, which=which: with_rest(
+                    undivided(logits, params), which)
 
 
 #: Where a number falls that is looked up beyond the sum of a row [n, V]: the index of a token of each row.
 RESTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "likeliest token": lambda p: p.argmax(axis=1), "last token kept": lambda p: p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1),
+    "likeliest token": lambda p: p.argmax(axis=1),
+    "last token kept": lambda p: p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1),
     "last id": lambda p: np.full(len(p), -1)}
 
 
@@ -150,16 +158,19 @@ def warm(name: str) -> Callable[[np.ndarray, Params], np.ndarray]:
         rest = {**params, name: np.full_like(params[name], OFF[name])}
         alone = {other: value if other == name else np.full_like(value, OFF[other]) for other, value in params.items()}
         alone["temperature"] = np.where(greedy, 0.0, 1.0).astype(np.float32)
-        return divided(_sampling.process_rows(logits, rest).probabilities * (_sampling.process_rows(logits, alone).probabilities > 0.0))
+        return divided(_sampling.process_rows(logits, rest).probabilities *
+                       (_sampling.process_rows(logits, alone).probabilities > 0.0))
 
     return draws
 
 
-def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None,
+                      by: Callable[[np.ndarray], np.ndarray] = lambda x: x,
                       min_p_of: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda p, _: p[:, :1],
                       more: int = 0) -> Callable[[np.ndarray, Params], np.ndarray]:
-    """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, each place by itself, the sum before
-    it; min_p_of(p, keep): what min-p is a share of; more: tokens that top-p keeps behind its last."""
+    """top-k, then top-p, then min-p, over rows sorted by by(logits). sums(p): what top-p compares, each place by
+    itself, the sum before it; min_p_of(p, keep): what min-p is a share of; more: tokens that top-p keeps behind its
+    last."""
 
     def draws(logits: np.ndarray, params: Params) -> np.ndarray:
         wide = logits.astype(np.float64)
@@ -191,7 +202,8 @@ def _with_own_filters(sums: Callable[[np.ndarray], np.ndarray] | None = None, by
 
 def _sums_of_blocks(size: int) -> Callable[[np.ndarray], np.ndarray]:
     def sums(p: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.cumsum(block, axis=1) - block for block in np.split(p, range(size, p.shape[1], size), axis=1)], axis=1)
+        return np.concatenate([np.cumsum(block, axis=1) - block
+                               for block in np.split(p, range(size, p.shape[1], size), axis=1)], axis=1)
 
     return sums
 

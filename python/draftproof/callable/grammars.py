@@ -15,9 +15,9 @@ DEAD = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grammar:
-    """next: [S, V], the state after a token, or -1; accepting: [S]; state 0 is the first. The end token is the last of the
-    vocabulary, legal in accepting states; after it nothing is but itself. texts: of the tokens, where a token is more than one
-    character of what the grammar describes."""
+    """next: [S, V], the state after a token, or -1; accepting: [S]; state 0 is the first. The end token is the last of
+    the vocabulary, legal in accepting states; after it nothing is but itself. texts: of the tokens, where a token is
+    more than one character of what the grammar describes."""
 
     next: np.ndarray
     accepting: np.ndarray

@@ -1,12 +1,13 @@
 """Which wrong rule gives what came, and predicts what comes.
 
-A rule is chosen by the draws of the failing case: the probability that it gives them, against the sound rule's. It is named only if it
-holds in other cases too (fresh seeds, other rows, another batch, other values of the parameters, regimes that pass): there it is put in
-the place of the sound rule, and an audit of the draws against it, row by row, must find nothing, while it does find the sound rule
-wrong in some. A rule may hold in a regime alone; the sound one must hold beyond.
+A rule is chosen by the draws of the failing case: the probability that it gives them, against the sound rule's. It is
+named only if it holds in other cases too (fresh seeds, other rows, another batch, other values of the parameters,
+regimes that pass): there it is put in the place of the sound rule, and an audit of the draws against it, row by row,
+must find nothing, while it does find the sound rule wrong in some. A rule may hold in a regime alone; the sound one
+must hold beyond.
 
-The rules: row_hypotheses.py and filter_hypotheses.py, which samplers, filters and verifiers share, noise_hypotheses.py, and
-draw_hypotheses.py of samplers, kept_hypotheses.py of filters, step_hypotheses.py of verifiers.
+The rules: row_hypotheses.py and filter_hypotheses.py, which samplers, filters and verifiers share, noise_hypotheses.py,
+and draw_hypotheses.py of samplers, kept_hypotheses.py of filters, step_hypotheses.py of verifiers.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from .sample_judge import Judgement, SampleRun
 from .step_hypotheses import account_of_steps
 from .verify_sweep import StepsRun
 
-#: Nats by which a rule must beat the sound one in the failing case; what one of a regime, of a part or of a rare fault costs beside a
+#: Nats by which a rule must beat the sound one in the failing case; what one of a regime, of a part or of a rare fault
+#: costs beside a
 #: plain one; within how many of the best one rules are tried elsewhere.
 LEAST, COST, WINDOW = 10.0, 5.0, 60.0
 #: Rules that are tried elsewhere, regimes of each, and rules that are judged there.
 TRIED, REGIMES, JUDGED = 32, 6, 16
-#: Steps of the search for a rule's number; nats that one draw may count against one while it is sought, and within which a
+#: Steps of the search for a rule's number; nats that one draw may count against one while it is sought, and within
+#: which a
 #: power of two is as likely, as what a largest number of tokens is not far beyond those that came.
 SEARCHED, DISBELIEF, AS_LIKELY = 8, -3.0, 5.0
 #: Logits times rules, in all other cases together.
@@ -42,7 +45,8 @@ ELEMENTS = 1 << 25
 REFUTED, SOUND_REFUTED = np.log(1e4), np.log(1e3)
 #: Rules that explain the draws alike, to the last digit, are named together, so many at most.
 AS_WELL = 3
-#: Tests of random numbers, not of a distribution; shared ones must explain so many times more than any rule, whose draws repeat too.
+#: Tests of random numbers, not of a distribution; shared ones must explain so many times more than any rule, whose
+#: draws repeat too.
 OF_NOISE, REPEATED, REPEATS = ("repeats", "low_bits"), "random numbers are those of", 1.1
 #: Unseen cases that must fail, beside one that passes; and where none does.
 FAILING, FAILING_ALONE = 2, 4
@@ -65,8 +69,8 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """words: '' where nothing explains what came. cases: others that it predicts, `failing` of which fail; n: what was drawn there; is_fit:
-    its number is learned from all of them."""
+    """words: '' where nothing explains what came. cases: others that it predicts, `failing` of which fail; n: what was
+    drawn there; is_fit: its number is learned from all of them."""
 
     words: str = ""
     cases: int = 0
@@ -76,13 +80,15 @@ class Explanation:
     names: tuple[str, ...] = ()  # of the rules, without their regimes
 
     def __str__(self) -> str:
-        return f"{self.words}; {'fits' if self.is_fit else 'predicts'} {self.cases} other cases, {self.failing} of which fail, {self.n:,} draws" if self.words else ""
+        return (f"{self.words}; {'fits' if self.is_fit else 'predicts'} {self.cases} other cases, {self.failing} of "
+                f"which fail, {self.n:,} draws" if self.words else "")
 
 
 def account_of(run: Any, group: int = 0) -> Account | None:
     """group: of rows or requests, those around it, where all are too many."""
     if isinstance(run, SampleRun):
-        return None if run.case.readings or run.case.may_raise or run.driver.distribution is not None else account_of_draws(run, group)
+        return (None if run.case.readings or run.case.may_raise or run.driver.distribution is not None
+                else account_of_draws(run, group))
     if isinstance(run, FilterRun):
         return account_of_kept(run, group)
     return account_of_steps(run, group)
@@ -90,7 +96,8 @@ def account_of(run: Any, group: int = 0) -> Account | None:
 
 def explained(run: Any, judgement: Judgement, others: Iterable[Any], filter_order: FilterOrder | None = None,
               left_out: Iterable[str] = ()) -> Explanation:
-    """What a run that failed is explained by. others: runs of other cases, drawn when they are asked for, those most like it first;
+    """What a run that failed is explained by. others: runs of other cases, drawn when they are asked for, those most
+    like it first;
     filter_order: the callable's (readings.py); left_out: explanations that are not tried, whatever their numbers."""
     token = FILTER_ORDER.set(filter_order or "joint")
     try:
@@ -116,7 +123,8 @@ def _explained(run: Any, judgement: Judgement, others: Iterable[Any], left_out: 
     repeats, of = account.repeats()
     if repeats > best * REPEATS and (noise := tried(f"{REPEATED} {of}", _noise_again)).words:
         return noise
-    rule = _predicting(account, _few(found, max(4, min(TRIED, (1 << 22) // account.size))), others) if best > LEAST else Explanation()
+    rule = _predicting(account, _few(found, max(4, min(TRIED, (1 << 22) // account.size))),
+                       others) if best > LEAST else Explanation()
     return rule if rule.words else tried(judgement.suspect, noted_again)
 
 
@@ -129,11 +137,13 @@ def _few(found: list[tuple[Candidate, float]], most: int) -> dict[Candidate, flo
     """The likeliest rules, each in its likeliest regimes."""
     nats = [(candidate, nats) for candidate, nats in found if nats > found[0][1] - WINDOW]
     names = list(dict.fromkeys(candidate.name for candidate, _ in nats))[:most]
-    return {candidate: value for name in names for candidate, value in [item for item in nats if item[0].name == name][:REGIMES]}
+    return {candidate: value for name in names for candidate,
+            value in [item for item in nats if item[0].name == name][:REGIMES]}
 
 
 def _candidates(account: Account, left_out: set[str]) -> Iterator[tuple[Candidate, float]]:
-    """Rules, each with the nats by which it beats the sound one less its cost, that leave at most a quarter of what that cannot give."""
+    """Rules, each with the nats by which it beats the sound one less its cost, that leave at most a quarter of what
+    that cannot give."""
     sound, tiny = account.sound, account.tiny
     cannot, everything = np.count_nonzero(sound < tiny), np.ones(len(sound), bool)
     regimes = [(regime.words, regime.here, regime.is_outcome, regime.is_rare) for regime in account.regimes]
@@ -178,7 +188,8 @@ def _numbered(account: Account) -> Iterator[tuple[str, Judged]]:
     """The rules, of a family that with the likeliest number."""
     for name, rule in account.rules():
         if isinstance(rule, Family):
-            number = _likeliest(lambda number, rule=rule: _score(rule, number, account), rule, SEARCHED if account.size < 1 << 18 else SEARCHED // 2)
+            number = _likeliest(lambda number, rule=rule: _score(rule, number, account), rule,
+                                SEARCHED if account.size < 1 << 18 else SEARCHED // 2)
             yield _named(name, number), rule.make(number)
         else:
             yield name, rule
@@ -192,7 +203,8 @@ def _score(family: Family, number: float, account: Account) -> float:
 
 
 def _likeliest(score: Callable[[float], float], family: Family, steps: int) -> float:
-    """The likelihood rises up to the number and falls behind it: halves, of logarithms, on both sides of the best so far. Of numbers
+    """The likelihood rises up to the number and falls behind it: halves, of logarithms, on both sides of the best so
+    far. Of numbers
     that are about as likely the one that people write: a power of two, then the shortest decimal."""
     seen: dict[float, float] = {}
 
@@ -215,8 +227,10 @@ def _likeliest(score: Callable[[float], float], family: Family, steps: int) -> f
         for beside in known[max(i - 1, 0):i] + known[i + 1:i + 2]:
             at(float(np.log(beside * known[i]) / 2.0))
     best = max(seen, key=lambda one: seen[one])
-    plain = [(2.0 ** round(np.log2(best)), AS_LIKELY if family.is_whole else 1.0), *((float(f"{best:.{digits}g}"), 1.0) for digits in (1, 2, 3))]
-    return next((one for one, nats in plain if family.low <= one <= family.high and score(one) > seen[best] - nats), best)
+    plain = [(2.0 ** round(np.log2(best)), AS_LIKELY if family.is_whole else 1.0),
+             *((float(f"{best:.{digits}g}"), 1.0) for digits in (1, 2, 3))]
+    return next((one for one, nats in plain if family.low <= one <= family.high and score(one) > seen[best] - nats),
+                best)
 
 
 def _numberless(name: str) -> str:
@@ -278,10 +292,12 @@ def _predicting(account: Account, nats: dict[Candidate, float], others: Iterable
             spent += other.size * len(names)
             places.append(Elsewhere(run, other, names))
     found = _best(account, nats, places, places[::2], places[1::2])
-    return found if found.words or not any(isinstance(name, Named) for name in names) else _best(account, nats, places, places, places)
+    return found if found.words or not any(isinstance(name, Named) for name in names) else _best(account, nats, places,
+            places, places)
 
 
-def _best(account: Account, nats: dict[Candidate, float], places: list[Elsewhere], teaching: list[Elsewhere], kept: list[Elsewhere]) -> Explanation:
+def _best(account: Account, nats: dict[Candidate, float], places: list[Elsewhere], teaching: list[Elsewhere],
+          kept: list[Elsewhere]) -> Explanation:
     """teaching: of which numbers are learned; kept: by which a rule with a number is tried."""
     learned = {candidate.name: _learned(candidate.name, account, teaching) for candidate in nats}
     nats = {dataclasses.replace(candidate, name=learned[candidate.name]): value for candidate, value in nats.items()}
@@ -290,14 +306,16 @@ def _best(account: Account, nats: dict[Candidate, float], places: list[Elsewhere
     for candidate in ordered[:JUDGED]:
         unseen = kept if isinstance(candidate.name, Named) else places
         failing = [place for place in unseen if place.fails]
-        if not _is_enough([place.fails for place in unseen]) or any(place.refutes(candidate) for place in (*failing, *places)):
+        if not _is_enough([place.fails for place in unseen]) or any(place.refutes(candidate)
+                for place in (*failing, *places)):
             continue
         alike = [other for other in ordered if other.regime == candidate.regime and other.cost == candidate.cost
                  and abs(total[other] - total[candidate]) < 1e-9 * abs(total[candidate])]
         words = ", or ".join(dict.fromkeys(other.words for other in [candidate, *alike]))
         is_fit = isinstance(candidate.name, Named) and teaching is kept
         return Explanation(words, len(unseen), len(failing), sum(place.n for place in unseen), is_fit,
-                           tuple(dict.fromkeys(other.name for other in [candidate, *alike]))) if len(alike) <= AS_WELL else Explanation()
+                           tuple(dict.fromkeys(other.name for other in [candidate, *alike]))) if len(
+                                   alike) <= AS_WELL else Explanation()
     return Explanation()
 
 
@@ -305,9 +323,12 @@ def _learned(name: str, account: Account, places: list[Elsewhere]) -> str:
     """A rule with the number that is likeliest in all these cases: the failing one may leave it open."""
     if not isinstance(name, Named):
         return name
-    own = next(rule for other, rule in account.rules() if other == name.family)
-    of = [(own, account), *((place.families[name.family], place.account) for place in places if name.family in place.families)]
-    return _named(name.family, _likeliest(lambda number: sum(_score(family, number, other) for family, other in of), own, SEARCHED))
+    own: Any = next(rule for other, rule in account.rules() if other == name.family)
+    of: list[Any] = [(own, account),
+                     *((place.families[name.family], place.account) for place in places
+                       if name.family in place.families)]
+    return _named(name.family, _likeliest(lambda number: sum(_score(family, number, other) for family, other in of),
+                                          own, SEARCHED))
 
 
 def _said(run: Any, judgement: Judgement) -> str:
@@ -326,13 +347,15 @@ def _is_enough(fails: list[bool]) -> bool:
     return sum(fails) >= (FAILING_ALONE if all(fails) else FAILING)
 
 
-def _again(words: str, others: Iterable[Any], shows: Callable[[Any], tuple[bool, bool] | None], share: float = 0.5) -> Explanation:
-    """words, if more than this share of the other cases that fail show the same. shows(run): does it fail, and does it show it? None:
-    it cannot be asked."""
+def _again(words: str, others: Iterable[Any], shows: Callable[[Any], tuple[bool, bool] | None],
+           share: float = 0.5) -> Explanation:
+    """words, if more than this share of the other cases that fail show the same. shows(run): does it fail, and does it
+    show it? None: it cannot be asked."""
     told = [(run.n, *shown) for run in others if (shown := shows(run)) is not None]
     fails, same = [each for _, each, _ in told], sum(each for _, _, each in told)
     is_borne_out = same > share * sum(fails) and _is_enough(fails)
-    return Explanation(words, len(told), same, sum(n for n, _, _ in told), names=(words,)) if is_borne_out else Explanation()
+    return Explanation(words, len(told), same, sum(n for n, _, _ in told),
+                       names=(words,)) if is_borne_out else Explanation()
 
 
 def _said_again(words: str, others: Iterable[Any]) -> Explanation:
@@ -366,7 +389,8 @@ def noted_again(words: str, others: Iterable[Any]) -> Explanation:
 
 
 def _drawn_possibly(others: Iterable[Any]) -> list[Any]:
-    """The other cases; none where one has draws that cannot come: shared random numbers leave the distribution of each as it is."""
+    """The other cases; none where one has draws that cannot come: shared random numbers leave the distribution of each
+    as it is."""
     kept = list(others)
     found = (run.judge(np.exp(-SOUND_REFUTED)) for run in kept)
     return [] if any(each.biased and each.name in OF_SUPPORT for each in found) else kept
@@ -376,7 +400,8 @@ class Kept:
     """What an iterator gave, to be asked again."""
 
     def __init__(self, given: Iterable[Any]) -> None:
-        self.given, self.kept = iter(given), []
+        self.given = iter(given)
+        self.kept: list[Any] = []
 
     def __iter__(self) -> Iterator[Any]:
         yield from self.kept

@@ -20,7 +20,8 @@ WRONG_SET = 20.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OfSets:
-    """Log probabilities of what rows [n] kept that a rule gives: kept, zone [n, V], of which a token may be kept or not."""
+    """Log probabilities of what rows [n] kept that a rule gives: kept, zone [n, V], of which a token may be kept or
+    not."""
 
     given: Given
     kept: np.ndarray
@@ -54,16 +55,19 @@ def account_of_kept(run: FilterRun, around: int) -> Account | None:
     def rules() -> Rules:
         others = {words: at[rows] for words, at in neighbours(len(left)).items()}
         others.update({words: rank[rows] for words, rank in compacted(case.params)})
-        for name, given in itertools.chain(wrong_rows(logits, params, case.params), mixed_rows(logits, params, others, case.params),
+        for name, given in itertools.chain(wrong_rows(logits, params, case.params),
+                                           mixed_rows(logits, params, others, case.params),
                                            extreme_rows(logits, params, case.params)):
             yield name, given.with_rule(log_p) if isinstance(given, Family) else log_p(given)
         if case.vocab_size > 1 << 16:
-            yield Rare("ids have 16 bits"), log_p(Given(logits, params, lambda *given: folded(probabilities(Given(*given)), 1 << 16)))
+            yield Rare("ids have 16 bits"), log_p(Given(logits, params,
+                                                        lambda *given: folded(probabilities(Given(*given)), 1 << 16)))
 
     of_sound = log_p(Given(logits, params))
     sound = of_sound()
     by_rows = masked(logits)
-    return Account(of_sound, sound, -0.5 * WRONG_SET, rules, regimes_of(params, rows, len(left), sound < -0.5 * WRONG_SET, by_rows), logits.size,
+    return Account(of_sound, sound, -0.5 * WRONG_SET, rules,
+                   regimes_of(params, rows, len(left), sound < -0.5 * WRONG_SET, by_rows), logits.size,
                    Draws(params, rows, len(left)),
                    [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())])
 
@@ -85,13 +89,17 @@ def values_wrongly(run: FilterRun) -> str:
     t = case.params["temperature"][:, None]
     kept = np.isfinite(left)
     with np.errstate(over="ignore", invalid="ignore"):
-        told = {"what comes back is of half precision": as_half(case.logits / t), "what comes back is of bfloat16": as_bfloat16(case.logits / t),
+        told = {"what comes back is of half precision": as_half(case.logits / t),
+                "what comes back is of bfloat16": as_bfloat16(case.logits / t),
                 "temperature is not applied": case.logits, "the temperature is applied twice": case.logits / t / t}
 
         def same(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-            return (~kept[rows] | (np.abs(left[rows] - values[rows]) <= 2e-6 * np.abs(values[rows]) + 1e-30)).all(axis=1)
+            return (~kept[rows] |
+                    (np.abs(left[rows] - values[rows]) <= 2e-6 * np.abs(values[rows]) + 1e-30)).all(axis=1)
 
         wrong = ~same(np.arange(len(left)), case.logits / t)
-        words = next((name for name, values in told.items() if wrong.any() and same(np.flatnonzero(wrong), values).all()), "")
-    where = next((regime.words for regime in regimes_of(case.params, np.arange(len(left)), len(left)) if (regime.here == wrong).all()), "")
+        words = next((name for name, values in told.items() if wrong.any()
+                      and same(np.flatnonzero(wrong), values).all()), "")
+    where = next((regime.words for regime in regimes_of(case.params, np.arange(len(left)), len(left))
+                  if (regime.here == wrong).all()), "")
     return f"{words} in {where}" if words and where else words

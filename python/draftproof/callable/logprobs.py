@@ -22,8 +22,9 @@ def _normalised(logits: np.ndarray) -> np.ndarray:
 
 
 def stages(raw: np.ndarray, shaped: np.ndarray, params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """By stage [R, V] natural logarithms: of the model's row; behind masks, bias and penalties; over the temperature; and what is drawn
-    from. NaN where engines differ: greedy rows behind the temperature, and cuts that usual readings put elsewhere. params: [R]."""
+    """By stage [R, V] natural logarithms: of the model's row; behind masks, bias and penalties; over the temperature;
+    and what is drawn from. NaN where engines differ: greedy rows behind the temperature, and cuts that usual readings
+    put elsewhere. params: [R]."""
     greedy = (params["temperature"] == 0.0)[:, None]
     heat = np.where(greedy, 1.0, params["temperature"][:, None])
     rows = evidence.Rows.of(shaped, params)
@@ -34,9 +35,10 @@ def stages(raw: np.ndarray, shaped: np.ndarray, params: dict[str, np.ndarray]) -
             "of what is drawn from": np.where(greedy | rows.zone.any(axis=1, keepdims=True), np.nan, drawn)}
 
 
-def judged(driver: Driver, raw: np.ndarray, shaped: np.ndarray, params: dict[str, np.ndarray], row: np.ndarray, token: np.ndarray,
-           given: np.ndarray) -> Judgement | None:
-    """None where all of the log-probabilities `given` [n] of tokens [n] of rows [n] are of one stage, the same as in earlier cases."""
+def judged(driver: Driver, raw: np.ndarray, shaped: np.ndarray, params: dict[str, np.ndarray], row: np.ndarray,
+           token: np.ndarray, given: np.ndarray) -> Judgement | None:
+    """None where all of the log-probabilities `given` [n] of tokens [n] of rows [n] are of one stage, the same as in
+    earlier cases."""
     finite = np.where(np.isfinite(raw), np.abs(raw), 0.0).max(axis=1)
     heat = np.where(params["temperature"] > 0.0, np.minimum(params["temperature"], 1.0), 1.0)
     slack = (SLACK + ULPS * finite / heat)[row]
@@ -51,7 +53,8 @@ def judged(driver: Driver, raw: np.ndarray, shaped: np.ndarray, params: dict[str
         return None
     nearest = min(driver.stages, key=lambda name: wrong[name].size)
     first = wrong[nearest][0]
-    sentence = (f"refuted: {wrong[nearest].size} of {len(given)} log-probabilities are not those {nearest}, first of token {token[first]}: "
+    sentence = (f"refuted: {wrong[nearest].size} of {len(given)} log-probabilities are not those {nearest}, first of "
+                f"token {token[first]}: "
                 f"{given[first]:.6g} where {due[nearest][first]:.6g} is due")
     if sound:
         sentence += f"; here all are {' or '.join(sorted(sound))}, in other cases not"

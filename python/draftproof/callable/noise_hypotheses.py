@@ -1,5 +1,5 @@
-"""Rules of random numbers that would give what came (hypotheses.py): a number that another draw had, seeds that are taken for
-one another, draws that are made wrongly."""
+"""Rules of random numbers that would give what came (hypotheses.py): a number that another draw had, seeds that are
+taken for one another, draws that are made wrongly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ UNLIKE = 20.0
 LOW = (32, 16, 12, 10, 8, 31, 24, 20, 40, 48, 53, 63)
 #: What may be left of a seed [n] uint64, the likeliest first.
 LEFT_OF_SEEDS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
-    *((f"seeds are cut to their low {bits} bits", lambda seed, bits=bits: seed & np.uint64((1 << bits) - 1)) for bits in LOW),
+    *((f"seeds are cut to their low {bits} bits", lambda seed, bits=bits: seed & np.uint64((1 << bits) - 1))
+      for bits in LOW),
     ("seeds are rounded to float32", lambda seed: seed.astype(np.float32)),
     ("seeds are rounded to float64", lambda seed: seed.astype(np.float64)),
     ("seeds are cut to their high 32 bits", lambda seed: seed >> np.uint64(32)),
@@ -26,15 +27,16 @@ LEFT_OF_SEEDS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
 
 
 def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
-    """Nats for it that draws [n], call after call, are those of their place some calls before, or of a row before them in the
-    call; which. row: [n], of each draw."""
+    """Nats for it that draws [n], call after call, are those of their place some calls before, or of a row before them
+    in the call; which. row: [n], of each draw."""
     best = (0.0, "")
     by_chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)
     row = _alike(probabilities)[row]
     # Counts of rows that were drawn often: another distribution is no repetition.
     pairs, count = np.unique(np.stack([row, token]), axis=1, return_counts=True)
     drawn = np.bincount(row, minlength=len(by_chance))
-    often = np.bincount(pairs[0], weights=count * (count - 1.0), minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)
+    often = np.bincount(pairs[0], weights=count * (count - 1.0),
+                        minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)
     by_chance = np.where(drawn >= 32, np.maximum(by_chance, often), by_chance)
     for lag, words, paired in _lags(len(row), batch):
         same = (row[lag:] == row[:-lag]) & paired
@@ -51,7 +53,8 @@ def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, ba
 
 
 def shared_of(begin: np.ndarray, end: np.ndarray, batch: int) -> tuple[float, str]:
-    """As repeats_of, of random numbers in [begin, end) [n]: do those of pairs of draws overlap as one number would have it?"""
+    """As repeats_of, of random numbers in [begin, end) [n]: do those of pairs of draws overlap as one number would have
+    it?"""
     best, mass = (0.0, ""), end - begin
     for lag, words, paired in _lags(len(begin), batch):
         both = np.minimum(end[lag:], end[:-lag]) - np.maximum(begin[lag:], begin[:-lag])
@@ -63,7 +66,8 @@ def shared_of(begin: np.ndarray, end: np.ndarray, batch: int) -> tuple[float, st
 def shared_sums(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
     """shared_of, of numbers that are looked up in running sums, by ids or from the likeliest token on."""
     found = []
-    for order in (np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape), np.argsort(-probabilities, axis=1, kind="stable")):
+    for order in (np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape),
+                  np.argsort(-probabilities, axis=1, kind="stable")):
         sums = np.empty(probabilities.shape)
         np.put_along_axis(sums, order, np.cumsum(np.take_along_axis(probabilities, order, axis=1), axis=1), axis=1)
         found.append(shared_of(sums[row, token] - probabilities[row, token], sums[row, token], batch))
@@ -79,8 +83,10 @@ def _alike(probabilities: np.ndarray) -> np.ndarray:
 def _lags(count: int, batch: int) -> list[tuple[int, str, np.ndarray]]:
     """(draws apart, whose number it is, which pairs [count - lag] are meant)"""
     at = np.arange(count)
-    out = [(batch * i, "the call before") for i in range(1, 13)] + [(lag, "another row of the call") for lag in (1, 2, 16, 32, 64) if lag < batch]
-    return [(lag, words, (lag >= batch) | (at[lag:] // batch == at[:-lag] // batch)) for lag, words in out if lag < count]
+    out = [(batch * i, "the call before") for i in range(1, 13)] + [(lag, "another row of the call")
+            for lag in (1, 2, 16, 32, 64) if lag < batch]
+    return [(lag, words, (lag >= batch) | (at[lag:] // batch == at[:-lag] // batch)) for lag,
+            words in out if lag < count]
 
 
 def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, token: np.ndarray) -> str:
@@ -111,7 +117,8 @@ Draws = Callable[[np.ndarray], np.ndarray]
 def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
     for tile in (1024, 4096, 8192, 1 << 15, 1 << 16):
         if tile < size:
-            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: folded(p, tile)
+            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: folded(p,
+                    tile)
     yield Rare("the token is 0"), lambda p: _only(p, 0)
     yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
     yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))

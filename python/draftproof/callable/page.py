@@ -17,13 +17,14 @@ from .schedule import run_of
 #: Draws of a drawn row's case, at most, and its tokens: those that differ most.
 DRAWS_MAX, TOKENS = 20_000, 24
 WIDTH, HEIGHT = 26, 160  # of a token's bars, in pixels
-STYLE = ("body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{background:#f2f2f2;padding:1em;overflow:auto}"
+STYLE = ("body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 "
+         "1em}pre{background:#f2f2f2;padding:1em;overflow:auto}"
          "td,th{padding:.1em .8em .1em 0;text-align:left}svg{max-width:100%}")
 
 
 def failing_row(driver: Driver, case: Any, n: int, seed: int) -> tuple[int, np.ndarray, np.ndarray] | None:
-    """Of the case's rows that which is furthest off: its number, and how often each token should come and does, of new draws; None of
-    cases that have no such row."""
+    """Of the case's rows that which is furthest off: its number, and how often each token should come and does, of new
+    draws; None of cases that have no such row."""
     if not isinstance(case, (SampleCase, FilterCase)):
         return None
     run = run_of(driver, case, seed)
@@ -55,9 +56,11 @@ def drawing_of(expected: np.ndarray, came: np.ndarray) -> str:
     scale = HEIGHT / max(expected[tokens].max(), came[tokens].max(), 1e-30)
     bars = []
     for place, token in enumerate(tokens):
-        for shift, colour, words, value in ((0, "#0072B2", "expected", expected[token]), (11, "#D55E00", "came", came[token])):
+        for shift, colour, words, value in ((0, "#0072B2", "expected", expected[token]),
+                                            (11, "#D55E00", "came", came[token])):
             high = scale * value
-            bars.append(f'<rect x="{place * WIDTH + shift}" y="{HEIGHT - high:.1f}" width="10" height="{high:.1f}" fill="{colour}">'
+            bars.append(f'<rect x="{place * WIDTH + shift}" y="{HEIGHT - high:.1f}" width="10" height="{high:.1f}" '
+                        f'fill="{colour}">'
                         f"<title>token {token}: {words} {value:.4g}</title></rect>")
         bars.append(f'<text x="{place * WIDTH}" y="{HEIGHT + 16}" font-size="11">{token}</text>')
     return f'<svg width="{len(tokens) * WIDTH}" height="{HEIGHT + 22}" role="img">{"".join(bars)}</svg>'
@@ -70,8 +73,11 @@ def page_of(audit: CallableAudit, driver: Driver, seed: int) -> str:
         found = failing_row(driver, failure.case, failure.n, seed)
         if found is not None:
             row, expected, came = found
-            parts.append(f'<p>Row {row}, tokens that differ most: <b style="color:#0072B2">expected</b>, <b style="color:#D55E00">came</b>.'
+            parts.append(f'<p>Row {row}, tokens that differ most: <b style="color:#0072B2">expected</b>, <b '
+                         'style="color:#D55E00">came</b>.'
                          f"</p>{drawing_of(expected, came)}")
         parts += [f"<pre>{html.escape(text)}</pre>" for text in (failure.snippet, failure.traceback) if text]
-    return (f"<!doctype html><html lang='en'><meta charset='utf-8'><title>draftproof: {audit.verdict}</title><style>{STYLE}</style>"
-            f"<h1>Audit of a callable, kind {audit.kind}</h1>{''.join(parts)}<h2>Cases</h2>{audit._repr_html_()}</html>\n")
+    return ("<!doctype html><html lang='en'><meta charset='utf-8'><title>draftproof: "
+            f"{audit.verdict}</title><style>{STYLE}</style>"
+            "<h1>Audit of a callable, kind "
+            f"{audit.kind}</h1>{''.join(parts)}<h2>Cases</h2>{audit._repr_html_()}</html>\n")

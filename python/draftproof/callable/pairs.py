@@ -1,5 +1,6 @@
-"""What a failing case needs: one named factor is taken from it at a time. Where it fails without, the factor does not matter and stays
-away; where it passes, the factor is needed, and of a number the smallest that fails is found beside the largest that passes."""
+"""What a failing case needs: one named factor is taken from it at a time. Where it fails without, the factor does not
+matter and stays away; where it passes, the factor is needed, and of a number the smallest that fails is found beside
+the largest that passes."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from .verify_sweep import StepsCase
 
 #: Seeds that belong together, by the name of the case's kind of them.
 SEEDS = {"families": "seeds that agree in low, high or folded bits", "high_bits": "seeds that differ only above bit 32",
-         "large": "consecutive seeds beyond 2^40", "double": "consecutive seeds beyond 2^53", "signed": "seeds from 2^63 on"}
+         "large": "consecutive seeds beyond 2^40", "double": "consecutive seeds beyond 2^53",
+         "signed": "seeds from 2^63 on"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Factor:
-    """at(value): the case with this much of it, None where there is none; low: as little as can be; high: as the case has it. words: of a
-    factor that is there or not, what is needed."""
+    """at(value): the case with this much of it, None where there is none; low: as little as can be; high: as the case
+    has it. words: of a factor that is there or not, what is needed."""
 
     name: str
     at: Callable[[int], Any]
@@ -41,12 +43,13 @@ class Minimal:
     free: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join([*([f"needs: {', '.join(self.needs)}"] if self.needs else []), *([f"not on {', '.join(self.free)}"] if self.free else [])])
+        return "; ".join([*([f"needs: {', '.join(self.needs)}"] if self.needs else []),
+                          *([f"not on {', '.join(self.free)}"] if self.free else [])])
 
 
 def minimal(case: Any, group: int, fails: Callable[[Any, int], bool | None]) -> Minimal:
-    """group: a row or request that failed. fails(case, times): does it, in so many times the draws that showed the failure? None where
-    there is no time left."""
+    """group: a row or request that failed. fails(case, times): does it, in so many times the draws that showed the
+    failure? None where there is no time left."""
     while isinstance(case, RequestCase):
         smaller = next((smaller for smaller in smaller_requests(case) if fails(smaller, 1)), None)
         if smaller is None:
@@ -104,7 +107,8 @@ def factors(case: Any, group: int) -> Iterator[Factor]:
         yield from _of_steps(case, group)
     elif isinstance(case, VerifyCase):
         if len(set(case.draft_lens)) > 1:
-            yield Factor("unequal drafts", lambda _: dataclasses.replace(case, draft_lens=(max(case.draft_lens),)), words="unequal drafts")
+            yield Factor("unequal drafts", lambda _: dataclasses.replace(case, draft_lens=(max(case.draft_lens),)),
+                         words="unequal drafts")
         elif case.draft_lens[0] > 1:
             yield Factor("drafts", lambda k: dataclasses.replace(case, draft_lens=(k,)), 1, case.draft_lens[0])
         if case.batch > 16 and case.n_max is None:
@@ -113,7 +117,8 @@ def factors(case: Any, group: int) -> Iterator[Factor]:
 
 def _of_rows(case: SampleCase | FilterCase, group: int) -> Iterator[Factor]:
     if len(case.logits) > 1:
-        yield Factor(OTHERS, lambda _: with_rows(case, slice(group, group + 1), f"{group}:{group + 1}"), words="rows that differ")
+        yield Factor(OTHERS, lambda _: with_rows(case, slice(group, group + 1), f"{group}:{group + 1}"),
+                     words="rows that differ")
     if isinstance(case, SampleCase):
         if case.shuffled:
             yield Factor("order", lambda _: dataclasses.replace(case, shuffled=False), words="rows in random order")
@@ -124,7 +129,9 @@ def _of_rows(case: SampleCase | FilterCase, group: int) -> Iterator[Factor]:
 
     def cut(size: int) -> Any:
         logits = np.ascontiguousarray(case.logits[:, :size])
-        return dataclasses.replace(case, logits=logits, source=f"{case.source}[:, :{size}]") if np.isfinite(logits).any(axis=1).all() else None
+        return dataclasses.replace(case, logits=logits,
+                                   source=f"{case.source}[:, :{size}]") if np.isfinite(logits).any(
+                                           axis=1).all() else None
 
     if case.vocab_size > 2:
         yield Factor("vocabulary", cut, 2, case.vocab_size)
@@ -152,4 +159,5 @@ def _of_parameters(case: Any) -> Iterator[Factor]:
             words += " beside rows without"
         is_number = name == "top_k" and len(kinds) == 1 and len(on) == len(value)
         yield Factor(name, lambda number, name=name, value=value: dataclasses.replace(
-            case, params={**case.params, name: np.full_like(value, number or OFF[name])}), 0, int(kinds[0]) if is_number else 1, "" if is_number else words)
+            case, params={**case.params, name: np.full_like(value, number or OFF[name])}), 0,
+                     int(kinds[0]) if is_number else 1, "" if is_number else words)

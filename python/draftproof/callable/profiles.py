@@ -11,8 +11,9 @@ from .._core import Error
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """seconds: of all; is_cpu: of this process's CPU time, so that a busy machine does not look less; sweep: share of it for the
-    first sweep over all regimes; repeats: sweeps, each with other seeds; is_open: too few draws leave a verdict open."""
+    """seconds: of all; is_cpu: of this process's CPU time, so that a busy machine does not look less; sweep: share of
+    it for the first sweep over all regimes; repeats: sweeps, each with other seeds; is_open: too few draws leave a
+    verdict open."""
 
     name: str
     seconds: float
@@ -37,7 +38,8 @@ def profile_of(name: str) -> Profile:
 
 
 class Clock:
-    """Seconds since it was made: of the wall, or of this process's CPU where those are more than a fifth of the wall's."""
+    """Seconds since it was made: of the wall, or of this process's CPU where those are more than a fifth of the
+    wall's."""
 
     def __init__(self, is_cpu: bool, each: Callable[[float], None] = lambda seconds: None) -> None:
         """each: is called with the seconds whenever they are asked for."""

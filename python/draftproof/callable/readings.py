@@ -1,5 +1,5 @@
-"""Which of the usual readings a callable has where correct engines differ: the order of filters, ties at a cut and at temperature 0.
-None of them is a fault by itself."""
+"""Which of the usual readings a callable has where correct engines differ: the order of filters, ties at a cut and at
+temperature 0. None of them is a fault by itself."""
 
 from __future__ import annotations
 
@@ -56,13 +56,15 @@ def filter_order_of(kind: str, drawn: Drawn) -> FilterOrder | None:
 
 
 def readings_of(kind: str, with_min_p: bool, drawn: Drawn) -> list[str]:
-    """drawn(case): the tokens that came in one call, None where the callable does not take the case. Its readings, in words."""
+    """drawn(case): the tokens that came in one call, None where the callable does not take the case. Its readings, in
+    words."""
     out = []
     ties = np.full(2100, -9.0, np.float32)  # several tiles
     ties[[31, 1064, 2098]] = 9.0
     first = drawn(_case(kind, "ties at temperature 0", ties, temperature=0.0)) if kind != "filter" else None
     if first is not None and set(first) <= {31, 1064, 2098}:
-        which = {(31,): "the first", (2098,): "the last"}.get(tuple(first), "another than the first" if len(first) == 1 else "any")
+        which = {(31,): "the first", (2098,): "the last"}.get(tuple(first),
+                                                              "another than the first" if len(first) == 1 else "any")
         out.append(f"of equal largest logits {which} at temperature 0")
     if kind == "verify":
         with_draft = drawn(_case(kind, "a tied draft at temperature 0", ties, draft=1064, temperature=0.0))
@@ -78,7 +80,8 @@ def readings_of(kind: str, with_min_p: bool, drawn: Drawn) -> list[str]:
     if tied is not None and 0 in tied and set(tied) <= {0, 1, 2, 3}:
         out.append("all tokens tied at top_k's cut" if len(tied) == 4 else "top_k tokens where some tie at its cut")
     quarters = drawn(_case(kind, "top_p equal to a cumulative mass", _row(*[0.25] * 4), top_p=0.5))
-    out += {(0, 1, 2): ["a token kept before which top_p is reached"], (2, 3): ["the last of tokens tied at top_p's cut"],
+    out += {(0, 1, 2): ["a token kept before which top_p is reached"],
+            (2, 3): ["the last of tokens tied at top_p's cut"],
             (0, 1, 2, 3): ["all tokens tied at top_p's cut"]}.get(() if quarters is None else tuple(quarters), [])
     return out
 
@@ -87,7 +90,8 @@ def repeats(called: Called) -> list[str]:
     """Is a token what its row and its seed make it: in an equal call, and in a batch of other order?"""
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(ROWS, 2100)).astype(np.float32)
-    params = params_of(ROWS, temperature=np.where(np.arange(ROWS) % 3 == 0, 0.0, 1.0), top_k=np.where(np.arange(ROWS) % 2, 200, 0), top_p=1.0)
+    params = params_of(ROWS, temperature=np.where(np.arange(ROWS) % 3 == 0, 0.0, 1.0),
+                       top_k=np.where(np.arange(ROWS) % 2, 200, 0), top_p=1.0)
     seeds, order = np.arange(ROWS, dtype=np.uint64) + np.uint64(1000), rng.permutation(ROWS)
     first, again = called(logits, params, seeds), called(logits, params, seeds)
     moved = called(logits[order], {name: value[order] for name, value in params.items()}, seeds[order])
@@ -95,4 +99,5 @@ def repeats(called: Called) -> list[str]:
         return []
     if not np.array_equal(first, again):
         return ["equal calls give other tokens"]
-    return [] if np.array_equal(first[order], moved) else ["rows in another order draw other tokens with the same seeds"]
+    return [] if np.array_equal(first[order],
+                                moved) else ["rows in another order draw other tokens with the same seeds"]

@@ -1,5 +1,5 @@
-"""What `reproducible=True` demands: a token is made by its row, its parameters and its seed alone, in any batch, call and process, and
-another seed makes another stream."""
+"""What `reproducible=True` demands: a token is made by its row, its parameters and its seed alone, in any batch, call
+and process, and another seed makes another stream."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def probes() -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
     """Logits, parameters and seeds of a call."""
     logits = np.random.default_rng(1).normal(size=(ROWS, SIZE)).astype(np.float32)
     every = np.arange(ROWS)
-    params = params_of(ROWS, temperature=np.where(every % 3 == 0, 0.7, 1.0), top_k=np.where(every % 2, 200, 0), top_p=np.where(every % 5, 1.0, 0.95), min_p=0.0)
+    params = params_of(ROWS, temperature=np.where(every % 3 == 0, 0.7, 1.0), top_k=np.where(every % 2, 200, 0),
+                       top_p=np.where(every % 5, 1.0, 0.95), min_p=0.0)
     return logits, params, every.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(7)
 
 
@@ -49,7 +50,8 @@ def unreproduced(called: Called) -> str:
     first = of(every)
     if first is None:
         return ""
-    for words, rows in (("in an equal call", every), ("in a batch of another order", every[::-1]), ("in half of the batch", every[::2]),
+    for words, rows in (("in an equal call", every), ("in a batch of another order", every[::-1]),
+                        ("in half of the batch", every[::2]),
                         ("alone", every[5:6]), ("in a batch that has rows twice", np.repeat(every, 2))):
         again = of(rows)
         if again is not None and (differ := int((again != first[rows]).sum())):
@@ -62,19 +64,23 @@ def unreproduced(called: Called) -> str:
         drawn = drawn.reshape(65, SEEDS)
         alike = [bit for bit in range(64) if (drawn[bit + 1] == drawn[0]).all()]
         if alike:
-            return f"seeds that differ in bit {alike[0]} alone draw the same tokens" + (f", and in {len(alike) - 1} other bits" if alike[1:] else "")
+            return f"seeds that differ in bit {alike[0]} alone draw the same tokens" + (f", and in {len(alike) - 1} "
+                                                                                        "other bits" if alike[1:]
+                    else "")
     return ""
 
 
 def in_another_process(sampler: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> np.ndarray | None:
-    """The tokens [B] of a fresh interpreter, whose strings hash otherwise; None where the callable cannot be brought there."""
+    """The tokens [B] of a fresh interpreter, whose strings hash otherwise; None where the callable cannot be brought
+    there."""
     try:
         given = pickle.dumps((sys.path, pickle.dumps((sampler, arguments))))
     except Exception:  # a lambda, a closure, an object with a device
         return None
     environment = {**os.environ, "PYTHONHASHSEED": "12345" if os.environ.get("PYTHONHASHSEED") != "12345" else "54321"}
     try:
-        ran = subprocess.run([sys.executable, "-c", OTHER_PROCESS], input=given, capture_output=True, timeout=seconds, env=environment, check=True)
+        ran = subprocess.run([sys.executable, "-c", OTHER_PROCESS], input=given, capture_output=True, timeout=seconds,
+                             env=environment, check=True)
         return pickle.loads(ran.stdout)
     except (subprocess.SubprocessError, OSError, pickle.UnpicklingError, EOFError):
         return None

@@ -1,4 +1,5 @@
-"""Cases of whole requests: batches whose requests begin and end at different calls, with histories that grow by what was drawn."""
+"""Cases of whole requests: batches whose requests begin and end at different calls, with histories that grow by what
+was drawn."""
 
 from __future__ import annotations
 
@@ -10,17 +11,19 @@ from .request_params import FACTORS
 Filters = dict[str, float]
 
 #: What requests have in turn: cuts that a penalty moves tokens over, greedy ones, and one without a filter.
-FILTERS: tuple[Filters, ...] = ({"top_k": 3}, {"temperature": 0.5, "top_p": 0.5}, {"top_p": 0.9}, {}, {"temperature": 1.5, "top_k": 8},
+FILTERS: tuple[Filters, ...] = ({"top_k": 3}, {"temperature": 0.5, "top_p": 0.5}, {"top_p": 0.9}, {},
+                                {"temperature": 1.5, "top_k": 8},
                                 {"temperature": 0.0}, {"top_k": 5, "top_p": 0.7})
-WITH_MIN_P: tuple[Filters, ...] = (*FILTERS, {"min_p": 0.3}, {"temperature": 1.5, "min_p": 0.2}, {"top_k": 8, "top_p": 0.9, "min_p": 0.1})
+WITH_MIN_P: tuple[Filters, ...] = (*FILTERS, {"min_p": 0.3}, {"temperature": 1.5, "min_p": 0.2},
+                                   {"top_k": 8, "top_p": 0.9, "min_p": 0.1})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RequestCase:
-    """kind: of the callable; factors: of request_params.FACTORS, what requests may ask for; filters: of the requests in turn; lens:
-    drafts of the requests in turn; calls: after which a request ends, at most; one_hot: drafts have no probabilities. is_one_seed: a
-    request keeps its seed, and has `steps` calls before where the callable reads them; else a new seed every call. Every number of a
-    request is drawn by the run's seed."""
+    """kind: of the callable; factors: of request_params.FACTORS, what requests may ask for; filters: of the requests in
+    turn; lens: drafts of the requests in turn; calls: after which a request ends, at most; one_hot: drafts have no
+    probabilities. is_one_seed: a request keeps its seed, and has `steps` calls before where the callable reads them;
+    else a new seed every call. Every number of a request is drawn by the run's seed."""
 
     name: str
     kind: str = "sample"
@@ -45,9 +48,10 @@ class RequestEntry:
     separates: bool = False
 
 
-def request_cases(kind: str, factors: tuple[str, ...], with_min_p: bool, is_one_seed: bool, one_hot: bool = True) -> list[RequestCase]:
-    """All factors together, each alone, then together in other batches; of verifiers along drafts. Where nothing is read and nothing
-    grows, there is nothing to ask."""
+def request_cases(kind: str, factors: tuple[str, ...], with_min_p: bool, is_one_seed: bool,
+                  one_hot: bool = True) -> list[RequestCase]:
+    """All factors together, each alone, then together in other batches; of verifiers along drafts. Where nothing is
+    read and nothing grows, there is nothing to ask."""
     def case(name: str, chosen: tuple[str, ...], n: int = 480, **more: object) -> RequestCase:
         several = {"lens": (2, 0, 3, 1)} if kind == "verify" else {}
         return RequestCase(f"requests: {name}", kind, chosen, WITH_MIN_P if with_min_p else FILTERS,

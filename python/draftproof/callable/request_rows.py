@@ -1,5 +1,5 @@
-"""Rows of logits of whole requests: what masks, bias and penalties make of them, in plain numpy under every usual reading, and rows
-made so that one of these that is lost, or another request's, shows at once."""
+"""Rows of logits of whole requests: what masks, bias and penalties make of them, in plain numpy under every usual
+reading, and rows made so that one of these that is lost, or another request's, shows at once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .request_params import PENALTIES, WHOLE
 
 #: Where correct engines differ: by what is read, the readings, ours first.
 READINGS: dict[str, tuple[str, ...]] = {
-    "penalty window": ("over the output alone, with the whole prompt", "over prompt and output, which count alike", "over the output alone",
-                       "over prompt and output"),
+    "penalty window": ("over the output alone, with the whole prompt", "over prompt and output, which count alike",
+                       "over the output alone", "over prompt and output"),
     "bias": ("before the penalties", "behind the penalties"),
     "bad words": ("begin in the prompt too", "begin in the output"),
-    "guidance": ("over logits", "over log-probabilities"),  # which have other signs, of which a penalty by a factor asks
+    # which have other signs, of which a penalty by a factor asks
+    "guidance": ("over logits", "over log-probabilities"),
 }
 Reading = dict[str, str]
 
@@ -39,7 +40,8 @@ def readings_of_factors(factors: tuple[str, ...]) -> Iterator[Reading]:
 
 @dataclasses.dataclass
 class Row:
-    """raw: [V] logits that the callable gets; uncond: [V] or None; allowed: [V] bool or None; output: with the drafts before it."""
+    """raw: [V] logits that the callable gets; uncond: [V] or None; allowed: [V] bool or None; output: with the drafts
+    before it."""
 
     raw: np.ndarray
     params: dict[str, Any]
@@ -122,15 +124,19 @@ def unshaped(row: Row, wanted: np.ndarray) -> np.ndarray:
 
 
 def roles(row: Row, drafted: int) -> dict[str, np.ndarray]:
-    """[V] bool, by what a token is to the request; drafted: how many of the output's last tokens are drafts of this step."""
+    """[V] bool, by what a token is to the request; drafted: how many of the output's last tokens are drafts of this
+    step."""
     ids = np.arange(len(row.raw))
     counts = np.bincount(np.asarray(row.output, np.int64), minlength=len(ids))
     n = int(row.params.get("penalty_last_n", 0))
-    out = {"of the prompt alone": np.isin(ids, row.prompt) & (counts == 0), "of the output": counts > 0, "several times in the output": counts > 1,
-           "drafted in this step": np.isin(ids, row.output[len(row.output) - drafted:]) if drafted else np.zeros(len(ids), bool),
+    out = {"of the prompt alone": np.isin(ids, row.prompt) & (counts == 0), "of the output": counts > 0,
+           "several times in the output": counts > 1,
+           "drafted in this step": np.isin(ids, row.output[len(row.output) - drafted:]) if drafted
+           else np.zeros(len(ids), bool),
            "banned": banned(row, {}, len(ids)), "biased": np.isin(ids, list(row.params.get("logit_bias", {}))),
            "that end a request": np.isin(ids, [*row.params.get("stop_ids", []), *(
-               word[-1] for word in row.params.get("stop_words", []) if row.output[len(row.output) - len(word) + 1:] == word[:-1])])}
+               word[-1] for word in row.params.get("stop_words", [])
+               if row.output[len(row.output) - len(word) + 1:] == word[:-1])])}
     if 0 < n <= len(row.output):
         inside, edge = row.output[-n:], row.output[-n - 1:-n]
         out["just outside the window"] = np.isin(ids, edge) & ~np.isin(ids, inside)

@@ -22,8 +22,8 @@ from .verify_sweep import OneCall, Steps, StepsCase, judge_steps
 
 @dataclasses.dataclass
 class Step:
-    """What one request got and gave in one call. calls: that it had before; asked: its parameters; rows: of its drafts and the one
-    behind; q: [K, V]; out: [W]."""
+    """What one request got and gave in one call. calls: that it had before; asked: its parameters; rows: of its drafts
+    and the one behind; q: [K, V]; out: [W]."""
 
     calls: int
     filters: dict[str, float]
@@ -59,10 +59,12 @@ class RequestRun:
         filters = case.filters[(place + self._count // case.batch) % len(case.filters)]
         if case.kind == "filter" and filters.get("temperature") == 0.0:
             filters = {}
-        return new_request(case.factors, filters, self._rng, case.vocab_size, (self.seed & 0xFFFF) * (1 << 24) + 1_000_003 + self._count, length)
+        return new_request(case.factors, filters, self._rng, case.vocab_size,
+                           (self.seed & 0xFFFF) * (1 << 24) + 1_000_003 + self._count, length)
 
     def _step(self, b: int) -> Step:
-        """Rows along drafts that are drawn one after the other, as an engine's drafter does, from a distribution near the target."""
+        """Rows along drafts that are drawn one after the other, as an engine's drafter does, from a distribution near
+        the target."""
         case, rng, request = self.case, self._rng, self._requests[b]
         size, length = case.vocab_size, case.lens[b % len(case.lens)]
         filters = {name: request.params.get(name, OFF[name]) for name in OFF}
@@ -73,7 +75,8 @@ class RequestRun:
             rows.append(row)
             if place == length:
                 break
-            p = _sampling.process_rows(shaped(row, {})[None, :], params_of(1, **filters)).probabilities[0].astype(np.float64)
+            p = _sampling.process_rows(shaped(row, {})[None, :],
+                                       params_of(1, **filters)).probabilities[0].astype(np.float64)
             others = rng.random(size) ** 4
             q = 0.8 * p * rng.uniform(0.5, 1.5, size) + 0.2 * others / others.sum()
             proposals[place] = q / q.sum()
@@ -82,7 +85,7 @@ class RequestRun:
         seed = request.seed + (0 if case.is_one_seed else 7919 * request.calls)
         return Step(request.calls, filters, request.params, rows, drafts, proposals, seed)
 
-    def _row(self, request: Request, drafts: list[int], filters: dict[str, float]) -> Row:
+    def _row(self, request: Request, drafts: list[int], filters: dict[str, Any]) -> Row:
         case, rng = self.case, self._rng
         row = Row(np.zeros(case.vocab_size, np.float32), request.params, request.prompt, [*request.output, *drafts])
         if "guidance_scale" in request.params:
@@ -90,10 +93,12 @@ class RequestRun:
         if request.params.get("allowed") or request.params.get("bitmask"):
             row.allowed = (rng.random(case.vocab_size) < 0.6) | (np.cumsum(~banned(row, {}, case.vocab_size)) == 1)
         wanted = probe(case.vocab_size, seed=int(rng.integers(1 << 30)), **{**filters, "top_k": int(filters["top_k"])})
-        wanted = wanted - np.float32(rng.choice((np.median(wanted), wanted.max() + 0.5, wanted.min() - 0.5)))  # of both signs, or of one
+        # of both signs, or of one
+        wanted = wanted - np.float32(rng.choice((np.median(wanted), wanted.max() + 0.5, wanted.min() - 0.5)))
         told = [mask for mask in roles(row, len(drafts)).values() if mask.any()]
         if told and rng.random() < 0.7:  # what is something to the request is the likeliest, and would not be
-            rarest = min(told, key=lambda mask: int(mask.sum())) if rng.random() < 0.5 else told[rng.integers(len(told))]
+            rarest = min(told,
+                         key=lambda mask: int(mask.sum())) if rng.random() < 0.5 else told[rng.integers(len(told))]
             token, top = rng.choice(np.flatnonzero(rarest)), wanted.argmax()
             wanted[[token, top]] = wanted[[top, token]]
         row.raw = unshaped(row, wanted)
@@ -102,7 +107,8 @@ class RequestRun:
     def call(self) -> None:
         case, steps = self.case, [self._step(b) for b in range(self.case.batch)]
         rows = [row for step in steps for row in step.rows]
-        params = Params({**self._filters(steps), **columns(self.names, self._requests, len(rows), case.vocab_size), **self._of_rows(rows)},
+        params = Params({**self._filters(steps), **columns(self.names, self._requests, len(rows), case.vocab_size),
+                         **self._of_rows(rows)},
                         case.batch)
         seeds = np.array([step.seed for step in steps], np.uint64)
         keywords = {}
@@ -110,7 +116,8 @@ class RequestRun:
             keywords["steps"] = np.array([step.calls for step in steps], np.uint32)
         logits = np.stack([row.raw for row in rows])
         if case.kind == "filter":
-            self._filtered(steps, numbers_of(self.driver(logits, params), logits.shape, "filtered logits").astype(np.float32))
+            self._filtered(steps,
+                           numbers_of(self.driver(logits, params), logits.shape, "filtered logits").astype(np.float32))
         elif case.kind == "sample":
             value = self.driver(logits, params, seeds, **keywords)
             out, given = drawn_of(value, (case.batch,), "tokens [B]")
@@ -120,7 +127,8 @@ class RequestRun:
             drafts = np.array([token for step in steps for token in step.drafts], np.int32)
             probs = None if case.one_hot else np.concatenate([step.q for step in steps])
             value = self.driver(drafts, probs, logits, np.cumsum(lens), params, seeds, **keywords)
-            self._drawn(steps, value, *drawn_of(value, (case.batch, int(lens.max(initial=0)) + 1), "output tokens [B, K + 1]"))
+            self._drawn(steps, value,
+                        *drawn_of(value, (case.batch, int(lens.max(initial=0)) + 1), "output tokens [B, K + 1]"))
         self.calls += 1
 
     def _filters(self, steps: list[Step]) -> dict[str, np.ndarray]:
@@ -132,31 +140,37 @@ class RequestRun:
         size = self.case.vocab_size
         allowed = np.stack([np.ones(size, bool) if row.allowed is None else row.allowed for row in rows])
         if "allowed" in self.names:
-            out["allowed"] = np.where(np.array([bool(row.params.get("allowed")) for row in rows])[:, None], allowed, True)
+            out["allowed"] = np.where(np.array([bool(row.params.get("allowed")) for row in rows])[:, None], allowed,
+                                      True)
         if "bitmask" in self.names:
             padded = np.zeros((len(rows), -(-size // 32) * 32), bool)
-            padded[:, :size] = np.where(np.array([bool(row.params.get("bitmask")) for row in rows])[:, None], allowed, True)
+            padded[:, :size] = np.where(np.array([bool(row.params.get("bitmask")) for row in rows])[:, None], allowed,
+                                        True)
             out["bitmask"] = np.packbits(padded, axis=1, bitorder="little").view("<i4").astype(np.int32)
         if "uncond_logits" in self.names:
-            out["uncond_logits"] = np.stack([np.zeros(size, np.float32) if row.uncond is None else row.uncond for row in rows])
+            out["uncond_logits"] = np.stack([np.zeros(size, np.float32) if row.uncond is None else row.uncond
+                                             for row in rows])
         return out
 
     def _drawn(self, steps: list[Step], value: Any, out: np.ndarray, given: np.ndarray | None) -> None:
         ends = ends_of(value, len(steps)) if isinstance(value, dict) else None
         for b, (step, tokens) in enumerate(zip(steps, out)):
             step.out, step.logprobs = tokens, None if given is None else given[b]
-            emitted = [int(token) for token in tokens[:int(np.cumprod(tokens != -1).sum())] if 0 <= token < self.case.vocab_size]
+            emitted = [int(token) for token in tokens[:int(np.cumprod(tokens != -1).sum())]
+                       if 0 <= token < self.case.vocab_size]
             is_end = False
             if ends is not None:
                 request, count = self._requests[b], None if ends.counts is None else int(ends.counts[b])
-                is_end = self.ends.see(f"request {b} of call {self.calls}", request.params, request.output, emitted, ends.reasons[b], count)
+                is_end = self.ends.see(f"request {b} of call {self.calls}", request.params, request.output, emitted,
+                                       ends.reasons[b], count)
             self._go_on(b, emitted, is_end)
         self.steps += steps
 
     def _filtered(self, steps: list[Step], left: np.ndarray) -> None:
         self.left.append(left)
         for b, step in enumerate(steps):
-            p = _sampling.process_rows(shaped(step.rows[0], {})[None, :], params_of(1, **step.filters)).probabilities[0].astype(np.float64)
+            p = _sampling.process_rows(shaped(step.rows[0], {})[None, :],
+                                       params_of(1, **step.filters)).probabilities[0].astype(np.float64)
             self._go_on(b, [int(self._rng.choice(len(p), p=p / p.sum()))])
         self.steps += steps
 
@@ -189,9 +203,11 @@ class RequestRun:
     def _shaped(self, reading: Reading, without: str) -> np.ndarray:
         rows = [row for step in self.steps for row in step.rows]
         if without:
-            rows = [dataclasses.replace(row, params={name: value for name, value in row.params.items() if name != without},
+            rows = [dataclasses.replace(row,
+                                        params={name: value for name, value in row.params.items() if name != without},
                                         prompt=[] if without == "prompt_tokens" else row.prompt,
-                                        allowed=None if without in ("allowed", "bitmask") else row.allowed) for row in rows]
+                                        allowed=None if without in ("allowed", "bitmask") else row.allowed)
+                    for row in rows]
         return np.stack([shaped(row, reading) for row in rows])
 
     def _judged(self, reading: Reading, alpha: float, without: str) -> Judgement:
@@ -206,7 +222,8 @@ class RequestRun:
             facts = self._facts([row.row for row in check.failing], None)
             return Judgement(True, worst.fault, check.sentence + facts, self.n, worst.distance, 0.0)
         lens = np.array([len(step.drafts) for step in steps], np.int64)
-        asked = {name: np.array([float(step.asked.get(name, 0.0)) for step in steps]) for name in PENALTIES if name in case.factors}
+        asked = {name: np.array([float(step.asked.get(name, 0.0)) for step in steps]) for name in PENALTIES
+                 if name in case.factors}
         asked["calls_before"] = np.array([step.calls for step in steps])
         whole = StepsCase(case.name, target, None, lens, {**filters, **asked}, "", one_hot=True)
         run = OneCall(whole, self.seed)
@@ -220,7 +237,8 @@ class RequestRun:
         if not found.biased:
             if self.ends.wrong:
                 return Judgement(True, "ends", self.ends.sentence, self.n, len(self.ends.wrong) / self.ends.steps, None)
-            return self._wrong_logprobs(target, filters, out) or dataclasses.replace(found, sentence=f"{self.n} steps, no impossible token")
+            return self._wrong_logprobs(target, filters, out) or dataclasses.replace(found,
+                    sentence=f"{self.n} steps, no impossible token")
         return dataclasses.replace(found, sentence=found.sentence + self._facts(run.wrong, out), group=0)
 
     def _wrong_logprobs(self, target: np.ndarray, filters: dict[str, np.ndarray], out: np.ndarray) -> Judgement | None:
@@ -230,15 +248,17 @@ class RequestRun:
         begins = np.searchsorted(of_row, np.arange(len(self.steps)))
         at = np.nonzero(np.cumprod(out != -1, axis=1))
         given = np.array([self.steps[i].logprobs[place] for i, place in zip(*at)])  # type: ignore[index]
-        raw = np.stack([row.raw if row.uncond is None else np.full_like(row.raw, np.nan) for step in self.steps for row in step.rows])
-        return logprobs.judged(self.driver, raw, target, {name: value[of_row] for name, value in filters.items()}, begins[at[0]] + at[1], out[at], given)
+        raw = np.stack([row.raw if row.uncond is None else np.full_like(row.raw, np.nan) for step in self.steps
+                        for row in step.rows])
+        return logprobs.judged(self.driver, raw, target, {name: value[of_row] for name, value in filters.items()},
+                               begins[at[0]] + at[1], out[at], given)
 
     def _bets(self, steps: Steps, rows: evidence.Rows, usable: np.ndarray, reach: np.ndarray) -> Iterator[evidence.Bet]:
         """On what a token is to its request, over completed strings."""
         rng = np.random.default_rng([self.seed, 9])
         hits: dict[str, list[tuple[bool, float, int]]] = {}
         for i, step in enumerate(self.steps):
-            for place, row in enumerate(step.rows):
+            for place in range(len(step.rows)):
                 if not reach[i, place]:
                     continue
                 p, token = rows.probabilities[steps.row[i, place]], int(steps.out[i, place])
@@ -249,7 +269,8 @@ class RequestRun:
                         hits.setdefault(name, []).append((hit, chance, i))
         for name, of in hits.items():
             hit, chance, where = (np.array(column) for column in zip(*of))
-            yield evidence.Bet("marked", f"tokens {name} came {int(hit.sum())} times where {chance.sum():.3g} are expected",
+            yield evidence.Bet("marked",
+                               f"tokens {name} came {int(hit.sum())} times where {chance.sum():.3g} are expected",
                                evidence.marked_log_e(hit, chance), where, abs(float(hit.mean() - chance.mean())))
 
     def _roles_of(self, i: int, place: int) -> dict[str, np.ndarray]:
@@ -266,7 +287,8 @@ class RequestRun:
         if first > 0 and any(step.calls < first for step in self.steps):
             facts.append(f"none before a request's call {first + 1}")
         for name in (*FACTORS, *OFF):
-            has = [step.filters[name] != OFF[name] if name in OFF else bool(step.rows[0].prompt) if name == "prompt_tokens" else
+            has = [step.filters[name] != OFF[name] if name in OFF else bool(step.rows[0].prompt)
+                   if name == "prompt_tokens" else
                    name in step.asked for step in self.steps]
             if all(has[i] for i in wrong) and not all(has):
                 facts.append(f"all in requests with {name}")

@@ -1,4 +1,5 @@
-"""Rows in other forms, where the callable takes them: of 16 bits, and with a logit that is NaN beside rows that have none."""
+"""Rows in other forms, where the callable takes them: of 16 bits, and with a logit that is NaN beside rows that have
+none."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Called = Callable[[np.ndarray, dict[str, np.ndarray], np.ndarray], "np.ndarray |
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """name: of the case; fault: in words, or ''; reading: what a callable does that is no fault, or ''; n: draws; 0: not taken."""
+    """name: of the case; fault: in words, or ''; reading: what a callable does that is no fault, or ''; n: draws; 0:
+    not taken."""
 
     name: str
     fault: str
@@ -65,12 +67,13 @@ def half_rows(called: Called, alpha: float) -> Form:
     tokens = _drawn(called, np.resize(logits, (ROWS, SIZE)))
     if tokens is None:
         return Form("rows of 16 bits", "", "rows of 16 bits are not taken", 0)
-    return Form("rows of 16 bits", _fault(tokens.ravel(), np.tile(np.arange(ROWS) % GROUPS, CALLS), logits, alpha), "", tokens.size)
+    return Form("rows of 16 bits", _fault(tokens.ravel(), np.tile(np.arange(ROWS) % GROUPS, CALLS), logits, alpha), "",
+                tokens.size)
 
 
 def nan_rows(called: Called, alpha: float) -> Form:
-    """Every second group of rows has a NaN at its second likeliest token. To raise is sound, and so is any token of the vocabulary, or
-    none, from such a row; rows beside it must draw as ever."""
+    """Every second group of rows has a NaN at its second likeliest token. To raise is sound, and so is any token of the
+    vocabulary, or none, from such a row; rows beside it must draw as ever."""
     name, logits = "rows beside one with a NaN logit", _logits()
     given = np.resize(logits, (ROWS, SIZE))
     group, is_nan = np.arange(ROWS) % GROUPS, np.arange(ROWS) // GROUPS % 2 == 1
@@ -82,10 +85,12 @@ def nan_rows(called: Called, alpha: float) -> Form:
     flat = tokens.ravel()
     outside = flat[(flat < -1) | (flat >= SIZE)]
     if outside.size:
-        return Form(name, f"{outside.size} tokens are outside of the vocabulary of {SIZE}, first {outside[0]}", "", flat.size)
+        return Form(name, f"{outside.size} tokens are outside of the vocabulary of {SIZE}, first {outside[0]}", "",
+                    flat.size)
     if fault := _fault(flat[~of], group[~of], logits, alpha):
         return Form(name, fault, "", flat.size)
     masked = logits.copy()
     masked[np.arange(GROUPS), np.argsort(-masked, axis=1)[:, 1]] = -np.inf
-    reading = "the row draws something else" if (flat[of] < 0).any() or _fault(flat[of], group[of], masked, 1e-3) else "it counts as masked"
+    reading = "the row draws something else" if (flat[of] < 0).any() or _fault(flat[of], group[of], masked,
+            1e-3) else "it counts as masked"
     return Form(name, "", f"a NaN logit: {reading}", flat.size)

@@ -1,5 +1,5 @@
-"""Rules of rows that would give what came (hypotheses.py): of samplers, filters and verifiers alike, a parameter, a filter
-(filter_hypotheses.py), the logits or a row that is not what it should be."""
+"""Rules of rows that would give what came (hypotheses.py): of samplers, filters and verifiers alike, a parameter, a
+filter (filter_hypotheses.py), the logits or a row that is not what it should be."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from .filter_hypotheses import (
     PRECISIONS,
+    SORTED,
     Family,
     Params,
     Rare,
-    SORTED,
     few_kept,
     rare_as,
     sound,
@@ -23,9 +23,11 @@ from .filter_hypotheses import (
 )
 from .sample_cases import OFF
 
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Given:
-    """A row's logits and parameters, as a hypothesis has them. draws(logits, params) -> probabilities [n, V]; None: as they should."""
+    """A row's logits and parameters, as a hypothesis has them. draws(logits, params) -> probabilities [n, V]; None: as
+    they should."""
 
     logits: np.ndarray
     params: Params
@@ -46,10 +48,12 @@ def _few_of_tiles(logits: np.ndarray, top_k: np.ndarray, tile: int, few: int) ->
 
 
 def _active(params: Params, every: Params) -> list[str]:
-    return [name for name in params if any((values[name] != np.asarray(OFF[name], values[name].dtype)).any() for values in (params, every))]
+    return [name for name in params
+            if any((values[name] != np.asarray(OFF[name], values[name].dtype)).any() for values in (params, every))]
 
 
-def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray], every: Params) -> Iterator[tuple[str, Given]]:
+def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray],
+               every: Params) -> Iterator[tuple[str, Given]]:
     """As wrong_rows; others: by name the row [n] of `every` whose parameters are read instead."""
     names = _active(params, every)
 
@@ -61,7 +65,9 @@ def mixed_rows(logits: np.ndarray, params: Params, others: dict[str, np.ndarray]
             yield rare_as(words, f"{name} is {words}"), changed(name, every[name][at])
         if len(params) > 1:
             yield rare_as(words, f"parameters are {words}"), Given(logits, {name: every[name][at] for name in params})
-            yield rare_as(words, f"filters are {words}"), Given(logits, {name: every[name][at] if name != "temperature" else params[name]
+            yield rare_as(words, f"filters are {words}"), Given(logits,
+                                                                {name: every[name][at] if name != "temperature"
+                                                                 else params[name]
                                                                          for name in params})
 
 
@@ -74,9 +80,11 @@ def extreme_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[
     for name in _active(params, every):
         for words, value in (("largest", every[name].max()), ("smallest", every[name].min())):
             if every[name].min() < every[name].max():
-                yield f"{name} is the {words} of the call", Given(logits, {**params, name: np.full_like(params[name], value)})
+                yield f"{name} is the {words} of the call", Given(logits,
+                        {**params, name: np.full_like(params[name], value)})
                 on = params[name] != np.asarray(OFF[name], params[name].dtype)
-                yield Rare(f"{name} is the {words} of the call, where it is on"), Given(logits, {**params, name: np.where(on, value, params[name])})
+                yield Rare(f"{name} is the {words} of the call, where it is on"), Given(logits,
+                        {**params, name: np.where(on, value, params[name])})
 
 
 def beside_others(temperature: np.ndarray, is_mixed: np.ndarray | bool) -> Iterator[tuple[str, np.ndarray]]:
@@ -101,7 +109,8 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         off = np.full_like(params[name], OFF[name])
         yield f"{name} is not applied", changed(name, off if name != "temperature" else np.where(random, 1.0, 0.0))
     if len(names) - ("temperature" in names) > 1:
-        yield "no filter is applied", Given(logits, {name: value if name == "temperature" else np.full_like(value, OFF[name])
+        yield "no filter is applied", Given(logits,
+                                            {name: value if name == "temperature" else np.full_like(value, OFF[name])
                                                      for name, value in params.items()})
     for name, low, high in (("top_k", 1, size - 1), ("top_p", 0.05, 0.999), ("min_p", 1e-3, 1.0)):
         off = params[name] == np.asarray(OFF[name], params[name].dtype) if name in params else np.zeros(0, bool)
@@ -109,7 +118,8 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
             yield Rare(f"{name} is {{}} where it is off"), Family(lambda value, name=name, off=off: changed(
                 name, np.where(off, value, params[name])), low, high, name == "top_k")
     if (temperature == 0.0).any():
-        yield Rare("greedy rows are drawn at temperature {}"), Family(lambda cold: changed("temperature", np.where(random, temperature, cold)), 1e-4, 0.5)
+        yield Rare("greedy rows are drawn at temperature {}"), Family(lambda cold: changed("temperature",
+                np.where(random, temperature, cold)), 1e-4, 0.5)
         yield "greedy rows are drawn", changed("temperature", np.where(random, temperature, 1.0))
     if random.any():
         yield "random rows are greedy", changed("temperature", np.zeros_like(temperature))
@@ -119,7 +129,8 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         for tile in (1024, 4096):
             for few in (8, 16, 32, 64):
                 if tile < size and (k > few).any():
-                    yield Rare(f"a tile of {tile} tokens gives top_k {few} candidates"), Given(_few_of_tiles(logits, k, tile, few), params)
+                    yield Rare(f"a tile of {tile} tokens gives top_k {few} candidates"), Given(_few_of_tiles(logits, k,
+                            tile, few), params)
         yield "top_k keeps one token fewer", changed("top_k", np.where(k > 1, k - 1, k))
         yield Rare("top_k keeps one token more"), changed("top_k", np.where((k > 0) & (k < size), k + 1, k))
         for bits in (8, 16):
@@ -128,7 +139,8 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
         yield "top_p drops the token that crosses it", Given(logits, params, without_its_last)
     for name in ("top_p", "min_p"):
         if name in names and size > 8:
-            yield f"{name} keeps {{}} tokens at most", Family(lambda most, name=name: Given(logits, params, few_kept(name, int(most))), 2, size - 1, True)
+            yield f"{name} keeps {{}} tokens at most", Family(lambda most, name=name: Given(logits, params,
+                    few_kept(name, int(most))), 2, size - 1, True)
     if logits.size <= SORTED:
         for name, draws in wrong_filters(names, size):
             yield name, Given(logits, params, draws)
@@ -140,9 +152,11 @@ def wrong_rows(logits: np.ndarray, params: Params, every: Params) -> Iterator[tu
             yield f"{name} is {words}", changed(name, rounded(params[name]))
 
 
-def _laws(name: str, asked: np.ndarray, size: int, changed: Callable[[str, np.ndarray], Given]) -> Iterator[tuple[str, Family]]:
+def _laws(name: str, asked: np.ndarray, size: int,
+          changed: Callable[[str, np.ndarray], Given]) -> Iterator[tuple[str, Family]]:
     """What a parameter may act as where it is on, by one number."""
-    on = asked[(asked != np.asarray(OFF[name], asked.dtype)) & (asked > 0.0)] if name != "temperature" else asked[asked > 0.0]
+    on = asked[(asked != np.asarray(OFF[name], asked.dtype)) &
+               (asked > 0.0)] if name != "temperature" else asked[asked > 0.0]
     if not on.size:
         return
     words, is_on = "the temperature" if name == "temperature" else name, np.isin(asked, on)
@@ -150,9 +164,11 @@ def _laws(name: str, asked: np.ndarray, size: int, changed: Callable[[str, np.nd
     top = {"temperature": np.inf, "top_k": size, "top_p": 1.0, "min_p": 1.0}[name]
 
     def acting(as_: Callable[[np.ndarray, float], np.ndarray]) -> Callable[[float], Given]:
-        return lambda number: changed(name, np.where(is_on, np.minimum(as_(asked.astype(np.float64), number), top), asked))
+        return lambda number: changed(name,
+                                      np.where(is_on, np.minimum(as_(asked.astype(np.float64), number), top), asked))
 
-    yield f"{words} is {{}} at most", Family(acting(np.minimum), 1 if name == "top_k" else least / 16.0, most, name == "top_k")
+    yield f"{words} is {{}} at most", Family(acting(np.minimum), 1 if name == "top_k" else least / 16.0, most,
+                                             name == "top_k")
     if name != "top_k":
         yield f"{words} is {{}} at least", Family(acting(np.maximum), least, min(top, 16.0 * most))
         yield f"{words} acts as {{}} times itself", Family(acting(np.multiply), 0.125, 8.0)
@@ -173,7 +189,9 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
     below, random = logits.max(axis=1, keepdims=True) - logits, (params["temperature"] > 0.0)[:, None]
     spread = float((below / t)[finite & random].max(initial=0.0))
     if spread > 4.0:
-        yield "tokens {} below the top never come", Family(lambda depth: Given(np.where(finite & (below > depth * t), -np.inf, logits).astype(np.float32), params),
+        yield "tokens {} below the top never come", Family(lambda depth:
+                                                           Given(np.where(finite & (below > depth * t), -np.inf,
+                                                                   logits).astype(np.float32), params),
                                                           2.0, min(spread, 100.0))
     largest = float((logits / t)[finite & random].max(initial=0.0))
     if largest > 10.0:
@@ -181,23 +199,29 @@ def _wrong_logits(logits: np.ndarray, params: Params) -> Iterator[tuple[str, Giv
             np.where(random, np.minimum(logits, bound * t), logits).astype(np.float32), params), 5.0, min(largest, 1e4))
     largest = float(np.abs(logits[finite]).max(initial=0.0))
     if largest > 10.0:
-        yield Rare("logits are clamped to +-{}"), Family(lambda bound: Given(np.where(finite, np.clip(logits, -bound, bound), logits).astype(np.float32), params),
+        yield Rare("logits are clamped to +-{}"), Family(lambda bound:
+                                                         Given(np.where(finite, np.clip(logits, -bound, bound),
+                                                                 logits).astype(np.float32), params),
                                                         5.0, largest)
 
 
 def compacted(params: Params) -> Iterator[tuple[str, np.ndarray]]:
-    """Some of a call's rows gathered, their parameters not: of each such row its place among them, of others their own, [..., B]."""
+    """Some of a call's rows gathered, their parameters not: of each such row its place among them, of others their own,
+    [..., B]."""
     for name, words in (("temperature", "random row"), ("top_k", "row with top_k"), ("top_p", "row with top_p")):
         on = params[name] > 0.0 if name != "top_p" else params[name] < 1.0
         if on.any() and not on.all():
-            yield Rare(f"place i's for the i-th {words}"), np.where(on, np.cumsum(on, axis=-1) - 1, np.arange(on.shape[-1]))
+            yield Rare(f"place i's for the i-th {words}"), np.where(on, np.cumsum(on, axis=-1) - 1,
+                    np.arange(on.shape[-1]))
 
 
 def neighbours(count: int) -> dict[str, np.ndarray]:
     """Of rows in order: whose parameters might be read."""
     at = np.arange(count)
-    return {"the next one's": (at + 1) % count, "the one's before": at - 1, "the first one's": at * 0, "the last one's": at * 0 + count - 1,
+    return {"the next one's": (at + 1) % count, "the one's before": at - 1, "the first one's": at * 0,
+            "the last one's": at * 0 + count - 1,
             **{Rare(f"place i / {width}'s"): at // width for width in (2, 4, 8, 32) if count > width},
             **{Rare(f"place {width - 1}'s behind it"): np.minimum(at, width - 1)
                for width in (16, 32, 48, 64, 128, 256, 512, 1024) if count > width},
-            **{Rare(f"place i modulo {width}'s"): at % width for width in (8, 16, 32, 64, 128, 256, 512, 1024) if count > width}} if count > 1 else {}
+            **{Rare(f"place i modulo {width}'s"): at % width for width in (8, 16, 32, 64, 128, 256, 512, 1024)
+               if count > width}} if count > 1 else {}

@@ -26,10 +26,12 @@ BATCH = 256
 class SampleCase:
     """logits: [G, V], distinct rows with params [G] each. Every call holds `batch` rows, group after group in turn, or
     in random order. seeds: 'consecutive', 'random', 'high_bits' (equal in their low 32 bits), 'large' (consecutive
-    beyond 2^24), 'double' (beyond 2^53), 'signed' (from 2^63 on), 'families' (sixteen seeds of each other's low or folded
-    bits), or 'one' (one seed a place of the batch, step after step). tv: the distance to find; n_max: draws at most.
-    is_fixed: group i is in place i of every call. is_sweep: judged by evidence.py; is_flat: all rows are one flat row. readings: where usual samplers differ (ties at a cut), the distributions [G, V] that are all accepted, with
-    `merge` [V], the cell that a token belongs to. may_raise: a row with nothing to draw."""
+    beyond 2^24), 'double' (beyond 2^53), 'signed' (from 2^63 on), 'families' (sixteen seeds of each other's low or
+    folded bits), or 'one' (one seed a place of the batch, step after step). tv: the distance to find; n_max: draws at
+    most.
+    is_fixed: group i is in place i of every call. is_sweep: judged by evidence.py; is_flat: all rows are one flat row.
+    readings: where usual samplers differ (ties at a cut), the distributions [G, V] that are all accepted, with `merge`
+    [V], the cell that a token belongs to. may_raise: a row with nothing to draw."""
 
     name: str
     logits: np.ndarray
@@ -79,14 +81,16 @@ class SampleCase:
 
 
 def family_seeds(index: np.ndarray, start: np.uint64) -> np.ndarray:
-    """Sixteen draws of each kind in turn: small seeds, the same with a high bit set, folded onto them by xor, sum and sign."""
+    """Sixteen draws of each kind in turn: small seeds, the same with a high bit set, folded onto them by xor, sum and
+    sign."""
     base = index // np.uint64(256) * np.uint64(16) + index % np.uint64(16)
-    base = np.uint64(4) * (base + (start >> np.uint64(20)) % np.uint64(1 << 12) + np.uint64(250))  # two below one is no other
+    # two below one is no other
+    base = np.uint64(4) * (base + (start >> np.uint64(20)) % np.uint64(1 << 12) + np.uint64(250))
     out, mark = base.copy(), np.uint64(0x9E37)
     kind = index // np.uint64(16) % np.uint64(16)
     with np.errstate(over="ignore"):
-        for i, more in enumerate((1 << 16, 1 << 20, 1 << 24, 1 << 31, 1 << 32, (1 << 31) - 1, 1 << 40, 1 << 48, 1 << 53, (1 << 32) - 1,
-                                  1 << 63), 1):
+        for i, more in enumerate((1 << 16, 1 << 20, 1 << 24, 1 << 31, 1 << 32, (1 << 31) - 1, 1 << 40, 1 << 48, 1 << 53,
+                                  (1 << 32) - 1, 1 << 63), 1):
             out[kind == i] += np.uint64(more)
         out[kind == 12] = (mark << np.uint64(32)) | (base[kind == 12] ^ mark)
         out[kind == 13] = (mark << np.uint64(32)) + base[kind == 13] - mark
@@ -126,7 +130,8 @@ def is_unambiguous(logits: np.ndarray, params: dict[str, np.ndarray]) -> bool:
 
 
 def unambiguous(name: str, make: Any, params: dict[str, np.ndarray], **more: Any) -> SampleCase:
-    """The case with the first seed whose rows all readings of the parameters agree on. make(seed) -> (logits, source)."""
+    """The case with the first seed whose rows all readings of the parameters agree on. make(seed) -> (logits,
+    source)."""
     for seed in range(1000):
         logits, source = make(seed)
         if is_unambiguous(logits, params):
@@ -161,7 +166,8 @@ def tie_case(name: str, logits: list[float], boundary: list[int], kept: list[int
 
 
 def sample_cases(with_min_p: bool) -> Iterator[SampleCase]:
-    """The cases, those that find most first. Every parameter of a sampler is in the dict; most are off in most cases."""
+    """The cases, those that find most first. Every parameter of a sampler is in the dict; most are off in most
+    cases."""
     full = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, **({"min_p": 0.0} if with_min_p else {})}
 
     def params(groups: int, **given: Any) -> dict[str, np.ndarray]:
@@ -201,21 +207,23 @@ def sample_cases(with_min_p: bool) -> Iterator[SampleCase]:
     yield tie_case("a tie at top_k", [1.0, 0.5, 0.5, 0.5, 0.0], [1, 2, 3], [0], [1, 3], **{**full, "top_k": 2})
     yield tie_case("a tie at top_p", [1.0, 0.0, 0.0, 0.0], [1, 2, 3], [0], [1, 2, 3], **{**full, "top_p": 0.6})
     ln2 = float(np.log(2.0))
-    yield tie_case("top_p equal to a cumulative mass", [ln2, 0.0, 0.0], [1, 2], [0], [0, 1, 2], **{**full, "top_p": 0.5})
+    yield tie_case("top_p equal to a cumulative mass", [ln2, 0.0, 0.0], [1, 2], [0], [0, 1, 2],
+                   **{**full, "top_p": 0.5})
     yield normal_case("equal rows in a batch of 64", 1, 8, 1.0, params(1), batch=64, seeds="random")
     mixed = params(6, temperature=[0.6, 1.0, 1.4, 1.0, 0.9, 0.0], top_k=[0, 3, 0, 0, 5, 0],
                    top_p=[1.0, 1.0, 0.8, 0.9, 1.0, 1.0])
     for batch in (1, 2, 63, 64, 65, 129):
         yield normal_case(f"mixed parameters in random order, batches of {batch}", 6, 33, 1.2, mixed, batch=batch,
                           shuffled=True, tv=0.1 if batch > 2 else 0.2)
-    yield normal_case("seeds that differ only above bit 32", 1, 8, 1.0, params(1), seeds="high_bits", batch=128, tv=0.05)
+    yield normal_case("seeds that differ only above bit 32", 1, 8, 1.0, params(1), seeds="high_bits", batch=128,
+                      tv=0.05)
     yield normal_case("consecutive seeds beyond 2^40", 1, 8, 1.0, params(1), seeds="large", batch=128, tv=0.05)
     for vocab_size in (32_000, 50_257, 128_256):
         peaked = rows.peaked(vocab_size, 20, 7)
-        yield SampleCase(f"vocabulary of {vocab_size}", peaked, f"rows.peaked({vocab_size}, 20, 7)", params(1), batch=64,
-                         n_max=max(256, 30_000_000 // vocab_size), tv=0.3)
-    yield SampleCase("vocabulary of 128256 with top_k", rows.normal(1, 128_256, 2.0, 9), "rows.normal(1, 128256, 2.0, 9)",
-                     params(1, top_k=20), batch=64, n_max=256, tv=0.6)
+        yield SampleCase(f"vocabulary of {vocab_size}", peaked, f"rows.peaked({vocab_size}, 20, 7)", params(1),
+                         batch=64, n_max=max(256, 30_000_000 // vocab_size), tv=0.3)
+    yield SampleCase("vocabulary of 128256 with top_k", rows.normal(1, 128_256, 2.0, 9),
+                     "rows.normal(1, 128256, 2.0, 9)", params(1, top_k=20), batch=64, n_max=256, tv=0.6)
     yield SampleCase("all tokens masked", np.full((1, 8), -np.inf, np.float32), "np.full((1, 8), -np.inf, np.float32)",
                      params(1), batch=4, n_max=4, may_raise=True)
 

@@ -15,8 +15,8 @@ from .sample_cases import SampleCase
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """biased: what was found (test and sentence); detectable: the distance that would have been; suspect: what the test says of random
-    numbers."""
+    """biased: what was found (test and sentence); detectable: the distance that would have been; suspect: what the test
+    says of random numbers."""
 
     biased: bool
     name: str
@@ -31,7 +31,9 @@ class Judgement:
 def _alike(p: np.ndarray) -> int:
     """Of how many tokens several rows [G, V] draw each with the same chance; 0 if they do not."""
     size = int((p[0] > 0.0).sum())
-    return size if 1 < len(p) <= 64 and size > 16 and np.abs(p[0][p[0] > 0.0] - 1.0 / size).max() < 1e-6 and np.allclose(p, p[0], atol=1e-6) else 0
+    return size if 1 < len(p) <= 64 and size > 16 and np.abs(p[0][p[0] > 0.0] - 1.0 /
+                                                             size).max() < 1e-6 and np.allclose(p, p[0],
+                                                                     atol=1e-6) else 0
 
 
 class SampleRun:
@@ -86,12 +88,13 @@ class SampleRun:
     def judge(self, alpha: float) -> Judgement:
         found = self._judge_tokens(alpha)
         case = self.case
-        if found.biased or len(self.logprobs) != self.calls or self.driver.distribution is not None or case.readings or case.may_raise:
+        if (found.biased or len(self.logprobs) != self.calls or self.driver.distribution is not None or case.readings
+            or case.may_raise):
             return found
         from . import logprobs  # which takes a Judgement from here
 
-        return logprobs.judged(self.driver, case.logits, case.logits, case.params, np.concatenate(self.groups), np.concatenate(self.samples),
-                               np.concatenate(self.logprobs)) or found
+        return logprobs.judged(self.driver, case.logits, case.logits, case.params, np.concatenate(self.groups),
+                               np.concatenate(self.samples), np.concatenate(self.logprobs)) or found
 
     def _judge_tokens(self, alpha: float) -> Judgement:
         case = self.case
@@ -140,19 +143,23 @@ class SampleRun:
             bets += evidence.bets_on_ranks(found, params, place[open_], case.batch, group[open_])
             bets += evidence.bets_on_marks(rows, group[open_], token[open_])
         if case.is_flat:
-            bets += evidence.bets_on_flat(token, case.vocab_size, (1, 2, 16, 32, 64, 128, 256, 1024, case.batch, case.batch + 1))
+            bets += evidence.bets_on_flat(token, case.vocab_size,
+                                          (1, 2, 16, 32, 64, 128, 256, 1024, case.batch, case.batch + 1))
             bets.append(evidence.bet_on_places(token, case.vocab_size, case.batch))
-        elif (size := _alike(rows.probabilities)) and open_.size == len(token):  # rows that are filtered beside others that are not
+        # rows that are filtered beside others that are not
+        elif (size := _alike(rows.probabilities)) and open_.size == len(token):
             bets.append(evidence.bet_on_places(token, size, case.batch))
         best = evidence.best_bet(bets, alpha)
         if best is None:
             return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, None)
         return Judgement(True, best.name, best.sentence, self.n, best.distance, None,
-                         int(group[open_][best.where[0]]) if best.name not in ("repeats", "correlation_places") else 0, best.suspect)
+                         int(group[open_][best.where[0]]) if best.name not in ("repeats", "correlation_places") else 0,
+                         best.suspect)
 
     def _impossible(self, wrong: np.ndarray, group: np.ndarray, token: np.ndarray, inside: np.ndarray) -> Judgement:
         case, first = self.case, wrong[0]
-        sentence = (f"refuted: {wrong.size} of {self.n} draws are impossible under the distribution, first token {token[first]} of "
+        sentence = (f"refuted: {wrong.size} of {self.n} draws are impossible under the distribution, first token "
+                    f"{token[first]} of "
                     f"group {group[first]} in place {first % case.batch} of call {first // case.batch}")
         of_mask = wrong[inside[wrong]]
         of_mask = of_mask[np.isneginf(case.logits[group[of_mask], token[of_mask]])]

@@ -20,11 +20,17 @@ from .sample_cases import OFF, SampleCase, params_of
 ELEMENTS, LARGE = 1 << 19, 3 << 20
 
 
+def columns(combos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Every parameter of rows that have these."""
+    return {name: [combo.get(name, OFF[name]) for combo in combos] for name in OFF}
+
+
 def probe(vocab_size: int, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0, *,
           seed: int = 0) -> np.ndarray:
     """[V] float32: a row for these parameters. Of several filters one that the seed chooses makes the cut."""
     rng = np.random.default_rng([seed, vocab_size])
-    active = [name for name, on in (("top_k", 0 < top_k < vocab_size), ("top_p", top_p < 1.0), ("min_p", min_p > 0.0)) if on]
+    active = [name for name, on in (("top_k", 0 < top_k < vocab_size), ("top_p", top_p < 1.0), ("min_p", min_p > 0.0))
+              if on]
     cut = active[int(rng.integers(len(active)))] if active else ""
     if vocab_size < 4:
         scaled = np.log(np.array([0.2, 0.5, 0.3])[:vocab_size])
@@ -50,7 +56,8 @@ def _for_top_p(vocab_size: int, top_p: float) -> tuple[np.ndarray, np.ndarray]:
     count = int(max(1.0, min(mass / max(mass - 0.97 * top_p, 1e-9), 64.0, vocab_size // 2,
                              mass * vocab_size / (1.5 * (1.0 - mass) + 1e-9))))
     rest = vocab_size - count
-    return np.log(mass / count) + np.linspace(0.02, -0.02, count), np.log((1.0 - mass) / rest) + np.linspace(0.05, -0.05, rest)
+    return np.log(mass / count) + np.linspace(0.02, -0.02, count), np.log((1.0 - mass) / rest) + np.linspace(0.05,
+            -0.05, rest)
 
 
 def _for_min_p(vocab_size: int, min_p: float) -> tuple[np.ndarray, np.ndarray]:
@@ -68,8 +75,9 @@ def _for_temperature(vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A case of the sweep before its rows are made. n: draws in `quick`; has_rng: it is about random numbers alone; size: logits
-    of all its draws; is_late: it comes last, as it takes long; separates: its draws may tell suspects apart."""
+    """A case of the sweep before its rows are made. n: draws in `quick`; has_rng: it is about random numbers alone;
+    size: logits of all its draws; is_late: it comes last, as it takes long; separates: its draws may tell suspects
+    apart."""
 
     name: str
     n: int
@@ -89,48 +97,55 @@ class Maker:
         off = OFF if self.with_min_p else {name: value for name, value in OFF.items() if name != "min_p"}
         return params_of(size, **{**off, **{name: value for name, value in given.items() if name in off}})
 
-    def add(self, name: str, n: int, logits: Callable[[], np.ndarray], vocab_size: int, batch: int, is_fixed: bool = False,
-            seeds: str = "consecutive", flat: bool = False, has_rng: bool = False, is_late: bool = False, separates: bool = True,
-            **given: Any) -> None:
+    def add(self, name: str, n: int, logits: Callable[[], np.ndarray], vocab_size: int, batch: int,
+            is_fixed: bool = False,
+            seeds: str = "consecutive", flat: bool = False, has_rng: bool = False, is_late: bool = False,
+            separates: bool = True, **given: Any) -> None:
         def make() -> SampleCase:
             made = logits()
-            return SampleCase(name, np.ascontiguousarray(made, np.float32), f"sweep({name!r}, {self.with_min_p}).logits",
-                              self.params(len(made), **given), batch=batch, is_fixed=is_fixed, seeds=seeds, is_flat=flat,
-                              is_sweep=True, n_max=n)
+            return SampleCase(name, np.ascontiguousarray(made, np.float32),
+                              f"sweep({name!r}, {self.with_min_p}).logits",
+                              self.params(len(made), **given), batch=batch, is_fixed=is_fixed, seeds=seeds,
+                              is_flat=flat, is_sweep=True, n_max=n)
         self.entries.append(Entry(name, n, make, has_rng, n * vocab_size, is_late or n * vocab_size > LARGE, separates))
 
-    def probes(self, name: str, n: int, vocab_size: int, combos: list[dict[str, float]], batch: int, is_fixed: bool = False,
+    def probes(self, name: str, n: int, vocab_size: int, combos: list[dict[str, Any]], batch: int,
+               is_fixed: bool = False,
                change: Callable[[np.ndarray], np.ndarray] = lambda logits: logits, is_late: bool = False) -> None:
         """A row for each of these parameters."""
         combos = [{key: value for key, value in combo.items() if key != "min_p" or self.with_min_p} for combo in combos]
-        columns = {key: [combo.get(key, OFF[key]) for combo in combos] for key in OFF}
-        self.add(name, n, lambda: change(np.stack([probe(vocab_size, seed=17 * i + 1, **combo) for i, combo in enumerate(combos)])),
-                 vocab_size, batch, is_fixed, is_late=is_late, **columns)
+        self.add(name, n,
+                 lambda: change(np.stack([probe(vocab_size, seed=17 * i + 1, **combo) for i,
+                                          combo in enumerate(combos)])),
+                 vocab_size, batch, is_fixed, is_late=is_late, **columns(combos))
 
 
-def filters(vocab_size: int, with_min_p: bool = True) -> list[dict[str, float]]:
+def filters(vocab_size: int, with_min_p: bool = True) -> list[dict[str, Any]]:
     """One combination for every value of a filter, and pairs of filters."""
-    out: list[dict[str, float]] = [{}]
-    out += [{"top_k": k} for k in (*(k for k in regimes.TOP_K if k <= vocab_size // 2), vocab_size - 1, vocab_size, vocab_size + 1)
+    out: list[dict[str, Any]] = [{}]
+    out += [{"top_k": k} for k in (*(k for k in regimes.TOP_K if k <= vocab_size // 2), vocab_size - 1, vocab_size,
+                                   vocab_size + 1)
             if k > 0]
     out += [{"top_p": p} for p in regimes.TOP_P]
     out += [{"min_p": m} for m in regimes.MIN_P if m >= 1e-3] if with_min_p else []
-    out += [{"top_k": k, "top_p": p} for k, p in ((5, 0.5), (64, 0.9), (vocab_size, 0.3), (vocab_size // 4, 0.1), (1, 1e-6))]
+    out += [{"top_k": k, "top_p": p} for k,
+            p in ((5, 0.5), (64, 0.9), (vocab_size, 0.3), (vocab_size // 4, 0.1), (1, 1e-6))]
     if with_min_p:
         out += [{"top_k": 3, "min_p": 0.3}, {"top_p": 0.9, "min_p": 0.1}, {"top_k": 40, "top_p": 0.95, "min_p": 0.3}]
     return out
 
 
-def patterns(batch: int, vocab_size: int, with_min_p: bool, seed: int) -> Iterator[tuple[str, list[dict[str, float]]]]:
+def patterns(batch: int, vocab_size: int, with_min_p: bool, seed: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Parameters of a batch, each named: what one row has beside the others."""
     rng = np.random.default_rng([seed, batch])
-    some = [{"temperature": t, **combo} for t in (0.5, 1.0, 1.5, 0.01, 8.0) for combo in filters(vocab_size, with_min_p)]
+    some = [{"temperature": t, **combo} for t in (0.5, 1.0, 1.5, 0.01, 8.0)
+            for combo in filters(vocab_size, with_min_p)]
     random = [some[i] for i in rng.integers(len(some), size=batch)]
-    greedy: dict[str, float] = {"temperature": 0.0}
-    plain: dict[str, float] = {}
+    greedy: dict[str, Any] = {"temperature": 0.0}
+    plain: dict[str, Any] = {}
     few, half = {"top_k": 3}, {"temperature": 0.7, "top_p": 0.5}
 
-    def beside(one: dict[str, float], others: list[dict[str, float]], *places: int) -> list[dict[str, float]]:
+    def beside(one: dict[str, Any], others: list[dict[str, Any]], *places: int) -> list[dict[str, Any]]:
         return [one if i in [place % batch for place in places] else row for i, row in enumerate(others)]
 
     yield "each row its own", [greedy if i % 9 == 4 else row for i, row in enumerate(random)]
@@ -142,9 +157,11 @@ def patterns(batch: int, vocab_size: int, with_min_p: bool, seed: int) -> Iterat
     yield "filtered first and last, the others not", beside(few, [plain] * batch, 0, -1)
     yield "filtered in the middle, the others not", beside(half, [plain] * batch, batch // 2, batch // 3)
     yield "unfiltered first and last, the others filtered", beside(plain, [few] * batch, 0, -1)
-    yield "parameters that grow with the row", [{"temperature": 0.5 + 2.0 * i / batch, "top_k": 1 + (3 * i) % (vocab_size // 3)}
+    yield "parameters that grow with the row", [{"temperature": 0.5 + 2.0 * i / batch,
+                                                 "top_k": 1 + (3 * i) % (vocab_size // 3)}
                                                 for i in range(batch)]
-    yield "off beside neutral", [({"top_k": vocab_size}, {"top_k": 2}, {}, {"top_p": 0.3}, {"top_k": vocab_size + 1, "top_p": 0.5})
+    yield "off beside neutral", [({"top_k": vocab_size}, {"top_k": 2}, {}, {"top_p": 0.3},
+                                  {"top_k": vocab_size + 1, "top_p": 0.5})
                                  [i % 5] for i in range(batch)]
     if with_min_p:
         yield "min_p in some rows", [({"min_p": 0.3}, {}, {"top_p": 0.5}, {"min_p": 0.1, "temperature": 2.0})[i % 4]
@@ -155,9 +172,9 @@ def flat(vocab_size: int) -> Callable[[], np.ndarray]:
     return lambda: np.zeros((1, vocab_size), np.float32)
 
 
-def just_beside(name: str) -> tuple[list[dict[str, float]], np.ndarray]:
-    """Values of top_p or min_p [n], and rows [n, 24] of which the second likeliest token is kept, or dropped, by a little: more than
-    sums in float32 are off, less than a parameter of 16 bits is."""
+def just_beside(name: str) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Values of top_p or min_p [n], and rows [n, 24] of which the second likeliest token is kept, or dropped, by a
+    little: more than sums in float32 are off, less than a parameter of 16 bits is."""
     combos, out = [], []
     falling = np.linspace(2.0, 0.1, 22)
     for value in (0.1, 0.3, 0.6, 0.7, 0.8, 0.9, 0.95):
@@ -173,11 +190,12 @@ def just_beside(name: str) -> tuple[list[dict[str, float]], np.ndarray]:
     return combos, np.array(out, np.float32)
 
 
-def min_p_beside() -> tuple[list[dict[str, float]], np.ndarray]:
-    """Combinations of min_p with another filter [2], and rows [2, 43]: a token is just above min_p's bound, one just below it, and
-    neither is where the bound or the tokens are those of the row before the other filter cut it."""
+def min_p_beside() -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Combinations of min_p with another filter [2], and rows [2, 43]: a token is just above min_p's bound, one just
+    below it, and neither is where the bound or the tokens are those of the row before the other filter cut it."""
     row = np.log(np.array([0.4, 0.14, 0.1] + [0.36 / 40] * 40))
-    return [{"top_p": 0.75, "min_p": 0.3}, {"top_k": 3, "min_p": 0.3}], np.stack([row, np.roll(row, 20)]).astype(np.float32)
+    return [{"top_p": 0.75, "min_p": 0.3},
+            {"top_k": 3, "min_p": 0.3}], np.stack([row, np.roll(row, 20)]).astype(np.float32)
 
 
 #: What the likeliest token of a row has, as those of real models often do.
@@ -190,13 +208,14 @@ def peaked(vocab_size: int, top: float) -> np.ndarray:
     return np.concatenate([[top, 0.3 * rest], np.full(vocab_size - 2, 0.7 * rest / (vocab_size - 2))])
 
 
-def peaks(vocab_size: int) -> tuple[list[dict[str, float]], np.ndarray]:
-    """Parameters [n], and the rows [n, V] of float64 probabilities that they are for, of which the likeliest token has one of PEAKS:
-    filters that leave it alone, or with the second, which has three tenths of the rest."""
+def peaks(vocab_size: int) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Parameters [n], and the rows [n, V] of float64 probabilities that they are for, of which the likeliest token has
+    one of PEAKS: filters that leave it alone, or with the second, which has three tenths of the rest."""
     combos, out = [], []
     for i, top in enumerate(PEAKS):
         rest = 1.0 - top
-        some: list[dict[str, float]] = [{}, {"temperature": 0.5}, {"temperature": 2.0}, {"top_k": 1}, {"top_k": 2}, {"top_p": 0.5 * top},
+        some: list[dict[str, Any]] = [{}, {"temperature": 0.5}, {"temperature": 2.0}, {"top_k": 1}, {"top_k": 2},
+                                      {"top_p": 0.5 * top},
                                         {"top_p": top + 0.15 * rest}, {"min_p": 0.2 * rest / top}]
         for j, combo in enumerate(some):
             combos.append(combo)
@@ -204,7 +223,7 @@ def peaks(vocab_size: int) -> tuple[list[dict[str, float]], np.ndarray]:
     return combos, np.array(out)
 
 
-def heated(combos: Sequence[dict[str, float]], p: np.ndarray) -> np.ndarray:
+def heated(combos: Sequence[dict[str, Any]], p: np.ndarray) -> np.ndarray:
     """Logits [n, V] which have these probabilities at the temperatures of the parameters."""
     return (np.log(p) * np.array([combo.get("temperature", 1.0) for combo in combos])[:, None]).astype(np.float32)
 
@@ -221,11 +240,12 @@ def at_edges(vocab_size: int, seed: int) -> np.ndarray:
     return row.astype(np.float32)
 
 
-def combined(vocab_size: int, batch: int, with_min_p: bool, shift: int) -> list[dict[str, float]]:
+def combined(vocab_size: int, batch: int, with_min_p: bool, shift: int) -> list[dict[str, Any]]:
     """Some parameters for a batch that meets them with another axis."""
     pick = [{"top_k": min(50, max(1, vocab_size // 4))}, {"temperature": 0.7, "top_p": 0.5}, {"temperature": 0.0},
             {"temperature": 1.3}, {"temperature": 0.5, "top_k": min(1024, vocab_size // 2 + 1), "top_p": 0.9},
-            {"temperature": 2.0, "min_p": 0.3} if with_min_p else {"temperature": 2.0, "top_k": 2}, {"top_p": 0.9}, {"top_k": 1},
+            {"temperature": 2.0, "min_p": 0.3} if with_min_p else {"temperature": 2.0, "top_k": 2}, {"top_p": 0.9},
+            {"top_k": 1},
             {"top_k": vocab_size}, {"temperature": 0.01, "top_p": 0.9}, {"top_k": min(200, vocab_size // 2 + 1)}]
     return [pick[(i + shift) % len(pick)] for i in range(batch)]
 
@@ -246,21 +266,25 @@ def _filters(maker: Maker) -> None:
     for k in regimes.TOP_K:
         maker.probes(f"top_k {k}", 128 if k < 1000 else 64, 2 * k + 30, [{"top_k": k}], 64)
         if 7 < k < 600:  # one token fewer shows in 35 k draws
-            maker.probes(f"top_k {k}, its last token", 40 * k if k < 260 else 8 * k, 2 * k + 30, [{"top_k": k}], 64, is_late=True)
+            maker.probes(f"top_k {k}, its last token", 40 * k if k < 260 else 8 * k, 2 * k + 30, [{"top_k": k}], 64,
+                         is_late=True)
     for size in (12, 64, 1000):
         values = (size - 1, size, size + 1, 2 * size, 2 * size + 1, 2 ** 31 - 1)
-        maker.probes(f"top_k about or above V = {size}", 4096 if size < 100 else 384, size, [{"top_k": k} for k in values], 64)
-    few = [{"top_k": 2}, {"top_k": 3}, {"top_p": 0.5}, {"top_p": 0.8}, {"top_p": 0.95}, {"min_p": 0.3}, {"min_p": 0.1}]
+        maker.probes(f"top_k about or above V = {size}", 4096 if size < 100 else 384, size,
+                     [{"top_k": k} for k in values], 64)
+    few: list[dict[str, Any]] = [{"top_k": 2}, {"top_k": 3}, {"top_p": 0.5}, {"top_p": 0.8}, {"top_p": 0.95},
+                                 {"min_p": 0.3}, {"min_p": 0.1}]
     steps = np.log([0.33, 0.24, 0.16, 0.11, 0.08, 0.045, 0.035])  # each token shows, those next to a cut most
     maker.add("filters over seven tokens", 1792, lambda: np.stack([np.roll(steps, i) for i in range(len(few))]), 7, 56,
-              **{name: [combo.get(name, OFF[name]) for combo in few] for name in OFF})
+              **columns(few))
     for p in regimes.TOP_P:
         n = 4096 if 0.98 < p < 1.0 - 1e-6 else 256
-        maker.probes(f"top_p {p:.9g}", n, 200, [{"top_p": p}, {"top_p": p, "temperature": 0.5}, {"top_p": p, "temperature": 2.0}], 64)
+        maker.probes(f"top_p {p:.9g}", n, 200,
+                     [{"top_p": p}, {"top_p": p, "temperature": 0.5}, {"top_p": p, "temperature": 2.0}], 64)
     for name in ("top_p", "min_p") if maker.with_min_p else ("top_p",):
         combos, beside = just_beside(name)
-        maker.add(f"{name} of which the next token is just kept or dropped", 256 * len(combos), lambda beside=beside: beside, 24, 64,
-                  **{name: [combo[name] for combo in combos]})
+        maker.add(f"{name} of which the next token is just kept or dropped", 256 * len(combos),
+                  lambda beside=beside: beside, 24, 64, **{name: columns(combos)[name]})
     for size in (1000, 5000, 33_000, 131_073):
         def sloping(size: int = size) -> np.ndarray:
             row = np.linspace(0.0, -1.0, size)[np.random.default_rng(size).permutation(size)]
@@ -271,24 +295,29 @@ def _filters(maker: Maker) -> None:
     for m in regimes.MIN_P[1:]:
         if maker.with_min_p and m >= 1e-3:
             size = 4096 if m < 0.05 else 200
-            maker.probes(f"min_p {m:g}", 256, size, [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}],
+            maker.probes(f"min_p {m:g}", 256, size,
+                         [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}],
                          64 if size < 1000 else 24)
     if maker.with_min_p:
         combos, beside = min_p_beside()
         maker.add("min_p beside top_p and top_k", 256, lambda beside=beside: beside, 43, 32,
-                  **{name: [combo.get(name, OFF[name]) for combo in combos] for name in OFF})
-        maker.probes("min_p 1e-06 of 262144", 48, 262_144, [{"min_p": 1e-6}], 4, is_late=True)  # a sixth of the mass is below it
+                  **columns(combos))
+        # a sixth of the mass is below it
+        maker.probes("min_p 1e-06 of 262144", 48, 262_144, [{"min_p": 1e-6}], 4, is_late=True)
     if maker.with_min_p:  # many tokens kept
         maker.add("min_p over 300 and 2000 tokens", 512, lambda: np.stack(
-            [np.random.default_rng(kept).permutation(np.concatenate([np.linspace(0.0, -0.5, kept), np.full(4000 - kept, np.log(0.3 / 1.5))]))
+            [np.random.default_rng(kept).permutation(np.concatenate([np.linspace(0.0, -0.5, kept),
+                    np.full(4000 - kept, np.log(0.3 / 1.5))]))
              for kept in (300, 2000)]), 4000, 32, min_p=0.3)
     # Both filters cut, and top_p the same whatever it sums: what top_k drops has no mass.
     counts = (50, 200, 800, 1500)
     maker.add("top_p among many that top_k leaves", 512, lambda: np.stack(
-        [np.random.default_rng(count).permutation(np.concatenate([np.linspace(0.0, -1.0, count), np.linspace(-15.0, -16.0, 3000 - count)]))
+        [np.random.default_rng(count).permutation(np.concatenate([np.linspace(0.0, -1.0, count),
+                np.linspace(-15.0, -16.0, 3000 - count)]))
          for count in counts]), 3000, 32, top_k=[64, 256, 1000, 2048], top_p=0.7)
     pairs = [combo for combo in filters(300, maker.with_min_p) if len(combo) > 1]
-    maker.probes("filters together", 512, 300, [{"temperature": t, **combo} for t in (1.0, 0.5, 1.5) for combo in pairs], 64)
+    maker.probes("filters together", 512, 300,
+                 [{"temperature": t, **combo} for t in (1.0, 0.5, 1.5) for combo in pairs], 64)
 
 
 def _temperatures(maker: Maker) -> None:
@@ -300,12 +329,13 @@ def _temperatures(maker: Maker) -> None:
     cold, hot = (1e-7, 1e-5, 1e-3, 0.01, 0.05), (8.0, 1e3, 1e7)
     for name, scale, some in (("cold", 3.0, cold), ("cold, large ones", 1000.0, cold[1:])):
         maker.add(f"ordinary logits at temperatures that are {name}", 160,
-                  lambda scale=scale, some=some: rows.normal(2 * len(some), 100, scale, 3), 100, 40, temperature=[*some, *some],
-                  top_p=[1.0] * len(some) + [0.9] * len(some))
+                  lambda scale=scale, some=some: rows.normal(2 * len(some), 100, scale, 3), 100, 40,
+                  temperature=[*some, *some], top_p=[1.0] * len(some) + [0.9] * len(some))
     maker.add("ordinary logits at temperatures that are hot", 384, lambda: rows.normal(6, 50, 3.0, 4), 50, 48,
               temperature=[*hot, *hot], top_k=[0] * 3 + [10] * 3)
     greedy = {"temperature": 0.0}
-    maker.probes("temperature 0", 256, 300, [greedy, {**greedy, "top_k": 5}, {**greedy, "top_p": 0.5}, {**greedy, "min_p": 0.3}], 64)
+    maker.probes("temperature 0", 256, 300,
+                 [greedy, {**greedy, "top_k": 5}, {**greedy, "top_p": 0.5}, {**greedy, "min_p": 0.3}], 64)
 
     def near(size: int, step: float, base: float) -> Callable[[], np.ndarray]:
         def make() -> np.ndarray:
@@ -316,7 +346,8 @@ def _temperatures(maker: Maker) -> None:
         return make
 
     for step, base in ((2.0 ** -9, 1.0), (2.0 ** -20, 1.0), (1e-30, 0.0), (1e-40, 0.0), (0.5, 2.0 ** 15), (1.0, -1e6)):
-        maker.add(f"temperature 0, the largest by {step:.3g} at {base:g}", 64, near(100, step, base), 100, 16, temperature=0.0)
+        maker.add(f"temperature 0, the largest by {step:.3g} at {base:g}", 64, near(100, step, base), 100, 16,
+                  temperature=0.0)
 
     def tied() -> np.ndarray:
         out = rows.normal(6, 100, 1.0, 3)
@@ -327,7 +358,8 @@ def _temperatures(maker: Maker) -> None:
 
 
 def _logits(maker: Maker) -> None:
-    some = [{"temperature": t, **more} for t in (1.0, 2.0, 0.5) for more in ({}, {"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.3})]
+    some: list[dict[str, Any]] = [{"temperature": t, **more} for t in (1.0, 2.0, 0.5)
+                                  for more in ({}, {"top_k": 5}, {"top_p": 0.5}, {"min_p": 0.3})]
     some.append({"temperature": 0.0})
 
     def masked(logits: np.ndarray, left: int = 0) -> np.ndarray:
@@ -344,27 +376,34 @@ def _logits(maker: Maker) -> None:
                 maker.probes(f"logits about {offset:g}{name}", 39 * 8, 100, some, 39,
                              change=lambda x, offset=offset, change=change: change(x + np.float32(offset)))
     for left in (1, 2, 3):
-        more = [{"top_p": 0.9}, {"top_p": 0.95, "temperature": 0.5}, {"top_k": 50}, {"top_k": 50, "top_p": 0.9}]
-        maker.probes(f"all tokens masked but {left}", 136, 100, [*some, *more], 34, change=lambda x, left=left: masked(x, left))
+        more: list[dict[str, Any]] = [{"top_p": 0.9}, {"top_p": 0.95, "temperature": 0.5}, {"top_k": 50},
+                                      {"top_k": 50, "top_p": 0.9}]
+        maker.probes(f"all tokens masked but {left}", 136, 100, [*some, *more], 34,
+                     change=lambda x, left=left: masked(x, left))
     hot = [1e3, 3e3, 1e4, 3e4, 1e5, 1e7]
     for offset in (0.0, -3e4):
         def half_masked(offset: float = offset) -> np.ndarray:
             return np.where(np.arange(100) % 2, -np.inf, offset + np.linspace(0.0, 0.1, 100))[None, :].repeat(6, axis=0)
         maker.add(f"a mask at high temperatures, logits about {offset:g}", 192, half_masked, 100, 48, temperature=hot)
     for size in (1000, 32_000, 262_144):  # half of the mass is on the sea
-        maker.add(f"a peak over a sea of {size} tokens", 48, lambda size=size: np.concatenate([[np.log(size)], np.zeros(size)])[None, :],
+        maker.add(f"a peak over a sea of {size} tokens", 48,
+                  lambda size=size: np.concatenate([[np.log(size)], np.zeros(size)])[None, :],
                   size + 1, max(4, min(48, ELEMENTS // size)), is_late=size > 100_000)
     maker.add("a peak over a sea of 32000 tokens, top_p 0.9", 48, lambda: np.concatenate(
-        [[np.log(32_000.0)], np.random.default_rng(4).permutation(np.linspace(0.0, -0.5, 32_000))])[None, :], 32_001, 16, top_p=0.9)
+        [[np.log(32_000.0)], np.random.default_rng(4).permutation(np.linspace(0.0, -0.5, 32_000))])[None, :], 32_001,
+              16, top_p=0.9)
     combos, p = peaks(50)
-    maker.add("rows whose likeliest token has 0.96 to 0.999", 256 * len(combos), lambda: heated(combos, p), 50, 64, separates=False,
-              **{name: [combo.get(name, OFF[name]) for combo in combos] for name in OFF})
+    maker.add("rows whose likeliest token has 0.96 to 0.999", 256 * len(combos), lambda: heated(combos, p), 50, 64,
+              separates=False, **columns(combos))
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
-                                                       np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)
+                                                       np.concatenate([np.linspace(110.0, 0.0, 92),
+                                                               np.full(8, 112.0)])]), 100, 32)
     maker.add("offsets that differ from row to row", 256,
-              lambda: np.stack([probe(100, seed=i) + np.float32(o) for i, o in enumerate((3e4, -3e4, 0.0, 1e4, -100.0, 100.0, -1e4))]), 100, 28)
+              lambda: np.stack([probe(100, seed=i) + np.float32(o) for i,
+                                o in enumerate((3e4, -3e4, 0.0, 1e4, -100.0, 100.0, -1e4))]), 100, 28)
     maker.add("logits that bfloat16 does not hold", 1024,  # all would be 100
-              lambda: np.stack([np.random.default_rng(i).permutation(np.repeat([100.24, 99.76], 32)) for i in range(2)]), 64, 64)
+              lambda: np.stack([np.random.default_rng(i).permutation(np.repeat([100.24, 99.76], 32))
+                                for i in range(2)]), 64, 64)
     maker.add("logits that differ by denormal numbers", 64,
               lambda: np.stack([np.linspace(0.0, 1e-39, 16), np.linspace(1e-41, 0.0, 16)]), 16, 16)
     maker.add("first 8192 tokens masked", 60, lambda: np.stack(
@@ -374,8 +413,8 @@ def _logits(maker: Maker) -> None:
 
     ends = np.full(33_000, -np.inf)  # whole tiles of 16,384 and less are masked between tokens that are not
     ends[[3, 40, 32_900, 32_990]] = np.log([0.31, 0.19, 0.29, 0.21])
-    maker.add("all tokens masked between the first and the last", 72, lambda: ends[None, :].repeat(3, axis=0), 33_000, 24,
-              temperature=[1.0, 0.5, 1.0], top_k=[0, 0, 3])
+    maker.add("all tokens masked between the first and the last", 72, lambda: ends[None, :].repeat(3, axis=0), 33_000,
+              24, temperature=[1.0, 0.5, 1.0], top_k=[0, 0, 3])
 
 
 def _vocabularies(maker: Maker, profile: str) -> None:
@@ -383,12 +422,13 @@ def _vocabularies(maker: Maker, profile: str) -> None:
     for size in regimes.neighbours(regimes.VOCABULARIES):
         batch = max(4, min(64, ELEMENTS // size))
         maker.add(f"V = {size}: edges of tiles", 64 if size < 40_000 else 48 if profile == "quick" else 256,
-                  lambda size=size: np.stack([at_edges(size, i) for i in (1, 2, 3, 1)]) if size > 3 else np.stack([probe(size)] * 4),
-                  size, batch, temperature=[1.0, 1.0, 1.0, 0.0])
+                  lambda size=size: np.stack([at_edges(size, i) for i in (1, 2, 3, 1)]) if size > 3
+                  else np.stack([probe(size)] * 4), size, batch, temperature=[1.0, 1.0, 1.0, 0.0])
     for size in regimes.VOCABULARIES:
         if size >= 8:
             batch = max(6, min(66, wide // 4 // size))
-            maker.probes(f"V = {size} with parameters", 2 * batch, size, combined(size, min(batch, 11), maker.with_min_p, size % 11), batch)
+            maker.probes(f"V = {size} with parameters", 2 * batch, size,
+                         combined(size, min(batch, 11), maker.with_min_p, size % 11), batch)
 
 
 def _random_numbers(maker: Maker) -> None:
@@ -396,19 +436,23 @@ def _random_numbers(maker: Maker) -> None:
     for kind in ("families", "large", "double", "signed", "random"):
         maker.add(f"equal rows, seeds: {kind}", 1024, flat(1024), 1024, 256, seeds=kind, flat=True, has_rng=True)
     for batch in (3, 33, 65, 129, 513, 1025):
-        maker.add(f"equal rows in batches of {batch}", max(4 * batch, 264), flat(1024), 1024, batch, flat=True, has_rng=True)
+        maker.add(f"equal rows in batches of {batch}", max(4 * batch, 264), flat(1024), 1024, batch, flat=True,
+                  has_rng=True)
     maker.add("equal rows in batches of 4097", 8194, flat(64), 64, 4097, flat=True, has_rng=True)
     for size, batch in ((1 << 17, 8), (1 << 18, 4), (1 << 13, 64)):
-        maker.add(f"a flat row of {size}", 96 if size > 1 << 14 else 512, flat(size), size, batch, flat=True, has_rng=True)
+        maker.add(f"a flat row of {size}", 96 if size > 1 << 14 else 512, flat(size), size, batch, flat=True,
+                  has_rng=True)
     head, rest = np.zeros(64), np.full(64, -1.0)
-    maker.add("flat rows, every second one filtered", 192, lambda: np.stack([np.concatenate([head, rest * np.inf]), np.concatenate([head, rest])]),
+    maker.add("flat rows, every second one filtered", 192,
+              lambda: np.stack([np.concatenate([head, rest * np.inf]), np.concatenate([head, rest])]),
               128, 16, is_fixed=True, has_rng=True, top_k=[0, 64])
     maker.add("a flat row of 64", 2048, flat(64), 64, 64, flat=True, has_rng=True)
 
 
 def _batches(maker: Maker, profile: str) -> None:
     size = 160
-    sizes = [b + d for b in regimes.BATCHES for d in (0, 1)] if profile == "quick" else regimes.neighbours(regimes.BATCHES)
+    sizes = [b + d for b in regimes.BATCHES
+             for d in (0, 1)] if profile == "quick" else regimes.neighbours(regimes.BATCHES)
     sizes = sorted(set(sizes))
     names = [name for name, _ in patterns(8, size, maker.with_min_p, 0)]
     pairs = [(b, name) for b in sizes for name in (names if b < 300 else names[:1])]
@@ -429,7 +473,7 @@ def _batches(maker: Maker, profile: str) -> None:
     every = [{"temperature": t, **combo} for t in regimes.TEMPERATURES for combo in filters(260, maker.with_min_p)]
     order = np.random.default_rng(2).permutation(len(every))
     maker.probes("every temperature with every filter", len(every), 260, [every[i] for i in order], 256)
-    greedy: dict[str, float] = {"temperature": 0.0}
+    greedy: dict[str, Any] = {"temperature": 0.0}
     maker.probes("every temperature with every filter, each beside a greedy row", 2 * len(every), 260,
                  [row for i in order for row in (every[i], greedy)], 128)
     # Beyond 2^24 logits a float32 does not hold their index: the likeliest token of each greedy row is an odd one.
@@ -437,9 +481,11 @@ def _batches(maker: Maker, profile: str) -> None:
         out = np.zeros((4, 151_936), np.float32)
         out[np.arange(4), [1, 75_967, 131_073, 151_935]] = 9.0
         return out
-    maker.add("V = 151936 in a batch of 128, temperature 0", 128, greedy_rows, 151_936, 128, is_late=True, temperature=0.0)
+    maker.add("V = 151936 in a batch of 128, temperature 0", 128, greedy_rows, 151_936, 128, is_late=True,
+              temperature=0.0)
     for size, batch in ((65_537, 33), (32_001, 65), (8193, 129), (4097, 257), (1025, 1025), (100, 4097)):
-        maker.probes(f"V = {size} in batches of {batch}", batch, size, combined(size, min(batch, 11), maker.with_min_p, 3), batch)
+        maker.probes(f"V = {size} in batches of {batch}", batch, size,
+                     combined(size, min(batch, 11), maker.with_min_p, 3), batch)
 
 
 @functools.lru_cache(maxsize=4)

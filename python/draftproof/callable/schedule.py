@@ -73,8 +73,8 @@ def cost(case: Any) -> tuple[int, int]:
 
 
 def with_batch(case: Any, seconds_per_row: float, share: float) -> Any:
-    """The case with a smaller batch, where a call would take too much of its time and any batch will do. seconds_per_row:
-    of a small vocabulary."""
+    """The case with a smaller batch, where a call would take too much of its time and any batch will do.
+    seconds_per_row: of a small vocabulary."""
     large = case.vocab_size > LARGE
     if isinstance(case, (FilterCase, StepsCase, ConstrainedCase, RequestCase)) or not (case.batch == BATCH or large):
         return case
@@ -132,9 +132,9 @@ class Trial:
 
 def rounds(trials: list[Trial], deadline: float, clock: Callable[[], float],
            guard: Callable[[Trial, Callable[[], None]], bool]) -> Iterator[Trial]:
-    """Runs trials breadth first and gives those that show a fault as they do. guard(trial, draw) draws, and says whether
-    the callable survived; a trial that is over is not run again. Ends when all are whole or time is over: each has had its
-    last look then."""
+    """Runs trials breadth first and gives those that show a fault as they do. guard(trial, draw) draws, and says
+    whether the callable survived; a trial that is over is not run again. Ends when all are whole or time is over: each
+    has had its last look then."""
     open_trials, target, pace = list(trials), N_FIRST, 0.0
     while open_trials and clock() < deadline:
         still, reached = [], 0

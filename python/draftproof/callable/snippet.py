@@ -19,7 +19,8 @@ LITERAL_MAX = 80
 
 def literal(array: np.ndarray) -> str:
     if array.size > 8 and array.ndim == 1 and (array == array[0]).all():
-        return f"np.full({array.size}, {array[0]!s}, np.{array.dtype})".replace("inf", "np.inf").replace("nan", "np.nan")
+        return f"np.full({array.size}, {array[0]!s}, np.{array.dtype})".replace("inf", "np.inf").replace("nan",
+                "np.nan")
     text = np.array2string(array, separator=", ", threshold=array.size + 1, floatmode="unique", max_line_width=110)
     return f"np.array({text.replace('inf', 'np.inf').replace('nan', 'np.nan')}, np.{array.dtype})"
 
@@ -42,11 +43,15 @@ def expression_of(case: Any) -> str:
     if isinstance(case, StepsCase):
         if case.target.size + (0 if case.drafts is None else case.drafts.size) <= LITERAL_MAX:
             optional = lambda array: "None" if array is None else literal(array)  # noqa: E731
-            return (f"draftproof.{name}({case.name!r}, target={literal(case.target)},\n    drafts={optional(case.drafts)}, "
-                    f"lens={literal(case.lens)}, source='',\n    params={{{params}}}, seeds={case.seeds!r}, one_hot={case.one_hot}, "
+            return (f"draftproof.{name}({case.name!r}, target={literal(case.target)},\n    "
+                    f"drafts={optional(case.drafts)}, "
+                    f"lens={literal(case.lens)}, source='',\n    params={{{params}}}, seeds={case.seeds!r}, "
+                    f"one_hot={case.one_hot}, "
                     f"fixed={optional(case.fixed)})")
         which = [] if case.taken is None else case.taken.tolist()
-        taken = ("" if case.taken is None else f".take([{which[0]}] * {len(which)})" if len(which) > 2 and len(set(which)) == 1 else f".take({which})") + ("" if case.most is None else f".first_drafts({case.most})")
+        taken = ("" if case.taken is None else f".take([{which[0]}] * {len(which)})" if len(which) > 2
+                 and len(set(which)) == 1 else f".take({which})") + ("" if case.most is None
+                         else f".first_drafts({case.most})")
         return f"dataclasses.replace({case.source}{taken},\n    params={{{params}}}, seeds={case.seeds!r})"
     if isinstance(case, VerifyCase):
         small = sum(table.size for table in case.target) * (2 if case.drafter else 1) <= LITERAL_MAX
@@ -54,7 +59,8 @@ def expression_of(case: Any) -> str:
         if small:
             tables = lambda values: "(" + "".join(literal(table) + ", " for table in values) + ")"  # noqa: E731
             rows = f"target={tables(case.target)}, drafter={tables(case.drafter) if case.drafter else None}"
-        return (f"draftproof.{name}({case.name!r}, source='', {rows},\n    draft_lens={case.draft_lens}, params={{{params}}}, "
+        return (f"draftproof.{name}({case.name!r}, source='', {rows},\n    draft_lens={case.draft_lens}, "
+                f"params={{{params}}}, "
                 f"batch={case.batch}, seeds={case.seeds!r}{', endpoints=True' if case.endpoints else ''})")
     row = literal(case.logits) if case.logits.size <= LITERAL_MAX else case.source
     more = ""
@@ -88,5 +94,6 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_d
     more = ", before=before" if before is not None else ""
     more += ", distribution=distribution" if with_distribution else ""
     more += f", shards={shards}" if shards is not None else ""
-    lines += [import_of(sampler), "", *body, f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)"]
+    lines += [import_of(sampler), "", *body,
+              f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)"]
     return "\n".join(lines) + "\n"

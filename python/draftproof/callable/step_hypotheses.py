@@ -1,5 +1,5 @@
-"""Rules of verifiers that would give what came (hypotheses.py): chain verification (Leviathan et al. 2023, algorithm 1) with
-one thing wrong."""
+"""Rules of verifiers that would give what came (hypotheses.py): chain verification (Leviathan et al. 2023, algorithm 1)
+with one thing wrong."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from .filter_hypotheses import RESTS, Family, InPart, Params, Rare, divided, rare_as, undivided, with_rest
 from . import evidence
 from .accounts import ELEMENTS, Account, Draws, Regime, Rules, always_of, regimes_of, tiny_of, window
+from .filter_hypotheses import RESTS, Family, InPart, Params, Rare, divided, rare_as, undivided, with_rest
 from .noise_hypotheses import lost_of_seeds, repeats_of, shared_of, wrong_draws
 from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
 from .sample_cases import OFF
@@ -67,16 +67,20 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
     of_sound = OfSteps(told, lambda: Rule(p, p, p, q), zone)
     sound = of_sound()
     shown = {name: value[place - chosen[0]] for name, value in case.params.items()}
-    first_regimes = [("requests without drafts", steps.lens == 0), *((f"requests of {bound} drafts or more", steps.lens >= bound)
+    first_regimes = [("requests without drafts", steps.lens == 0),
+                     *((f"requests of {bound} drafts or more", steps.lens >= bound)
                                                                    for bound in (1, 2, 3, 5, 9, 17))]
     fallen = [Regime("requests whose last draft falls", (steps.lens > 0) & (steps.count == steps.lens), True),
               Regime("requests whose first draft falls", (steps.lens > 0) & (steps.count == 1), True)]
 
     def rules() -> Rules:
         given = _Rows(case.target, params, p, q, is_bonus, int(case.lens.max(initial=0)))
-        for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given), _wrong_parameters(given, case, of_row, batch)):
-            yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule, Family) else OfSteps(told, rule, zone)
-        yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), OfSteps(told.with_bonus_of(
+        for name, rule in itertools.chain(_wrong_places(given, case, of_row), _wrong_rules(given),
+                                          _wrong_parameters(given, case, of_row, batch)):
+            yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule,
+                    Family) else OfSteps(told, rule, zone)
+        yield Rare("bonus tokens are given to the requests that accept all in the order of requests"), OfSteps(
+                told.with_bonus_of(
             _in_order(steps, batch, np.cumsum(case.lens + 1) - 1)), lambda: Rule(p, p, p, q), zone)
 
     def lost() -> str:
@@ -84,9 +88,11 @@ def _of_steps(run: StepsRun, around: int) -> Account | None:
         return lost_of_seeds(seeds, p, steps.row[:, 0], steps.out[:, 0])
 
     tiny = tiny_of(case.vocab_size)
-    return Account(of_sound, sound, tiny, rules, [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
+    return Account(of_sound, sound, tiny, rules,
+                   [*regimes_of(shown, place, run.case.batch, sound < tiny, first_regimes), *fallen], case.target.size,
                    Draws(shown, place, run.case.batch),
-                   [*always_of(case.params), *(["calls of one request"] if run.case.batch == 1 else []), *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
+                   [*always_of(case.params), *(["calls of one request"] if run.case.batch == 1 else []),
+                    *(["calls without draft probabilities"] if fixed and steps.lens.any() else [])],
                    lambda: max(repeats_of(p, steps.row[:, 0] % (len(p) * batch // case.batch), steps.out[:, 0], batch),
                                shared_of(*_coins(steps, told, p, q), batch)),
                    lambda: lost() if batch == run.case.batch else "")
@@ -120,7 +126,8 @@ def _unrolled(case: StepsCase, steps: Steps) -> tuple[StepsCase, Steps]:
 
 
 def _of_strings(run: VerifyRun) -> Account | None:
-    """Rows depend on the tokens before: each once, whatever request has it, so that rules of other requests' rows have no place."""
+    """Rows depend on the tokens before: each once, whatever request has it, so that rules of other requests' rows have
+    no place."""
     case = run.case
     if case.drafter is None or case.endpoints:
         return None
@@ -128,7 +135,8 @@ def _of_strings(run: VerifyRun) -> Account | None:
     width = out.shape[1]
     drafts = np.concatenate([drafts, np.full((len(drafts), 1), -1, drafts.dtype)], axis=1)
     begin, tables = np.cumsum([0, *(len(table) for table in case.target)]), np.concatenate(case.target)
-    row = np.stack([begin[min(d, case.order)] + case.row_index(np.maximum(drafts[:, :d], 0)) for d in range(width)], axis=1)
+    row = np.stack([begin[min(d, case.order)] + case.row_index(np.maximum(drafts[:, :d], 0)) for d in range(width)],
+                   axis=1)
     steps = Steps(out, drafts, np.tile(run.lens(), run.calls), np.cumprod(out != -1, axis=1).sum(axis=1), row)
     steps = _first_steps(steps, max(case.batch, ELEMENTS // width // case.batch * case.batch))
     if not _is_readable(steps, case.vocab_size):
@@ -141,13 +149,17 @@ def _of_strings(run: VerifyRun) -> Account | None:
 
     def rules() -> Rules:
         given = _Rows(tables, params, p, q, np.zeros(len(p), bool), width - 1)
-        for name, rule in itertools.chain(_wrong_rules(given), _wrong_parameters(given, None, np.zeros(len(p), np.int64), 1)):
-            yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule, Family) else OfSteps(told, rule, zone)
+        for name, rule in itertools.chain(_wrong_rules(given),
+                                          _wrong_parameters(given, None, np.zeros(len(p), np.int64), 1)):
+            yield name, rule.with_rule(lambda one: OfSteps(told, one, zone)) if isinstance(rule,
+                    Family) else OfSteps(told, rule, zone)
 
     of_sound = OfSteps(told, lambda: Rule(p, p, p, q), zone)
     sound = of_sound()
-    return Account(of_sound, sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))], tables.size,
-                   Draws({name: np.repeat(value, len(sound)) for name, value in case.params.items()}, np.arange(len(sound)) % case.batch, case.batch),
+    return Account(of_sound, sound, tiny_of(case.vocab_size), rules, [Regime("", np.ones(len(sound), bool))],
+                   tables.size,
+                   Draws({name: np.repeat(value, len(sound)) for name, value in case.params.items()},
+                         np.arange(len(sound)) % case.batch, case.batch),
                    always_of(case.params))
 
 
@@ -157,7 +169,8 @@ def _table(given: Given) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Rows:
-    """target: logits [N, V], of drafts and of bonus tokens; params: [N]; p, q: their probabilities; drafts_max: of a request."""
+    """target: logits [N, V], of drafts and of bonus tokens; params: [N]; p, q: their probabilities; drafts_max: of a
+    request."""
 
     target: np.ndarray
     params: Params
@@ -170,7 +183,9 @@ class _Rows:
         return Rule(**{"accept": self.p, "recover": self.p, "bonus": self.p, "q": self.q, **changed})
 
     def with_params(self, **changed: np.ndarray) -> np.ndarray:
-        return _table(Given(self.target, {**self.params, **{name: np.asarray(value, self.params[name].dtype) for name, value in changed.items()}}))
+        return _table(Given(self.target,
+                            {**self.params,
+                             **{name: np.asarray(value, self.params[name].dtype) for name, value in changed.items()}}))
 
     def off(self, *names: str) -> dict[str, np.ndarray]:
         return {name: np.full_like(value, OFF[name]) for name, value in self.params.items() if name in names}
@@ -178,8 +193,8 @@ class _Rows:
 
 #: Where the target's rows are read, all of it and parts of it.
 ALL_PLACES = ("accept", "recover", "bonus")
-PARTS = {"": ALL_PLACES, "bonus tokens": ("bonus",), "drafts and recovered tokens": ("accept", "recover"), "recovered tokens": ("recover",),
-         "drafts": ("accept",)}
+PARTS = {"": ALL_PLACES, "bonus tokens": ("bonus",), "drafts and recovered tokens": ("accept", "recover"),
+         "recovered tokens": ("recover",), "drafts": ("accept",)}
 #: A rule is made when it is tried.
 Rulings = Iterator[tuple[str, "Callable[[], Rule] | Family"]]
 
@@ -190,10 +205,13 @@ ACCEPTED: dict[str, Callable[..., np.ndarray]] = {
     "drafts are judged as if q were 1": lambda p, q: p, "p / q is inverted": lambda p, q: ratio_of(q, p)}
 ACCEPTED_BY: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
     "a draft is accepted with {} at least": (lambda p, q, x: np.maximum(ratio_of(p, q), x), 1e-3, 0.9),
-    "drafts of small probability are accepted too seldom, as with p / (q + {})": (lambda p, q, x: ratio_of(p, q + x), 1e-5, 0.1),
-    "drafts of small probability are accepted too often, as with p + {}": (lambda p, q, x: ratio_of(p + x, q), 1e-6, 0.1),
+    "drafts of small probability are accepted too seldom, as with p / (q + {})": (lambda p, q, x: ratio_of(p, q + x),
+            1e-5, 0.1),
+    "drafts of small probability are accepted too often, as with p + {}": (lambda p, q, x: ratio_of(p + x, q), 1e-6,
+            0.1),
     "drafts are accepted as with {} p / q": (lambda p, q, x: ratio_of(x * p, q), 0.125, 8.0),
-    "p and q are {} at least where drafts are judged": (lambda p, q, x: ratio_of(np.maximum(p, x), np.maximum(q, x)), 1e-8, 0.01)}
+    "p and q are {} at least where drafts are judged": (lambda p, q, x: ratio_of(np.maximum(p, x), np.maximum(q, x)),
+                                                        1e-8, 0.01)}
 #: Weights of recovered tokens, of rows p and q.
 RECOVERED: dict[str, Callable[..., np.ndarray]] = {
     "recovered tokens are drawn from the target's row, not from the residual": lambda p, q: p,
@@ -202,14 +220,17 @@ RECOVERED: dict[str, Callable[..., np.ndarray]] = {
     "recovered tokens are drawn from the draft's row": lambda p, q: q,
     "recovered tokens are the likeliest of the residual": lambda p, q: _likeliest(left_of(p, q)),
     "recovered tokens are the likeliest of the target": lambda p, q: _likeliest(p),
-    **{f"the residual is not divided by its sum: the rest falls to its {words}": lambda p, q, which=which: with_rest(left_of(p, q), which)
+    **{f"the residual is not divided by its sum: the rest falls to its {words}": lambda p, q, which=which:
+       with_rest(left_of(p, q), which)
        for words, which in RESTS.items()}}
 RECOVERED_BY: dict[str, tuple[Callable[..., np.ndarray], float, float]] = {
     "residuals are {} at least": (lambda p, q, x: np.maximum(p - q, x), 1e-7, 0.1),
-    "a residual whose sum is below {} is taken for empty": (lambda p, q, x: _unless_below(left_of(p, q), x, p), 1e-3, 0.5)}
+    "a residual whose sum is below {} is taken for empty": (lambda p, q, x: _unless_below(left_of(p, q), x, p), 1e-3,
+                                                            0.5)}
 
 
-def family(name: str, make: Callable[[float], Rule], low: float, high: float, is_whole: bool = False) -> tuple[str, Family]:
+def family(name: str, make: Callable[[float], Rule], low: float, high: float, is_whole: bool = False) -> tuple[str,
+        Family]:
     return name, Family(lambda number: lambda: make(number), low, high, is_whole)
 
 
@@ -228,13 +249,16 @@ def _wrong_rules(given: _Rows) -> Rulings:
         yield family(name, lambda x, by=by: rule(residual=lambda p, q, _x: by(p, q, x)), low, high)
     yield family("residuals end at {} tokens", lambda bound: rule(residual=lambda p, q, _x: _unless_below(
         np.where(np.arange(size) < bound, left_of(p, q), 0.0), 1e-12, p)), 1, max(1, size - 1), True)
-    yield Rare("of the residual only the rejected draft is taken out"), lambda: rule(residual=_without_draft, of_draft=True)
+    yield Rare("of the residual only the rejected draft is taken out"), lambda: rule(residual=_without_draft,
+            of_draft=True)
     yield "q is taken for 1", lambda: rule(ratio=lambda p, _: p, residual=_without_draft, of_draft=True)
     yield family("drafts of q below {} are dropped, and their place is drawn from p", lambda bound: rule(
         ratio=lambda p, q: np.where(q < bound, 0.0, ratio_of(p, q)), of_draft=True,
-        residual=lambda p, q, x: np.where(np.take_along_axis(q, x[:, None], axis=1) < bound, p, left_of(p, q))), 0.01, 0.9)
+        residual=lambda p, q, x: np.where(np.take_along_axis(q, x[:, None], axis=1) < bound, p, left_of(p, q))), 0.01,
+                 0.9)
     for name, draws in wrong_draws(size):
-        def recovered(p: np.ndarray, q: np.ndarray, _x: np.ndarray, draws: Callable[..., np.ndarray] = draws) -> np.ndarray:
+        def recovered(p: np.ndarray, q: np.ndarray, _x: np.ndarray,
+                      draws: Callable[..., np.ndarray] = draws) -> np.ndarray:
             return draws(divided(left_of(p, q)))
 
         yield name, lambda draws=draws, recovered=recovered: rule(bonus=draws(p), residual=recovered)
@@ -255,21 +279,25 @@ def _wrong_rules(given: _Rows) -> Rulings:
             residual=lambda p, q, _x: np.where(cold, _likeliest(left_of(p, q)), left_of(p, q)))
     yield "the bonus token is the likeliest one", lambda: rule(bonus=_likeliest(p))
     yield "the bonus token is drawn with the coin of the last draft", lambda: rule(bonus_has_coin=True)
-    yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda p, _: p, residual=lambda p, _q, _x: p)
+    yield "drafts stand where they are the likeliest token", lambda: rule(accept=_likeliest(p), ratio=lambda p, _: p,
+            residual=lambda p, _q, _x: p)
     for which in ("p", "q"):
         yield Rare(f"{which} of a draft is that of the next draft's token"), lambda which=which: rule(next_token=which)
     yield "drafts are accepted with the product of p / q up to their place", lambda: rule(multiplies=True)
     yield "the last draft of a request is accepted", lambda: rule(sure_at_end=True)
     if given.drafts_max > 1:
-        yield family("all drafts from place {} on are accepted", lambda place: rule(sure_from=int(place)), 1, given.drafts_max - 1, True)
+        yield family("all drafts from place {} on are accepted", lambda place: rule(sure_from=int(place)), 1,
+                     given.drafts_max - 1, True)
     for bits in (15, 16):
         if 1 << bits < size:
             yield Rare(f"drafts are looked up by ids of {bits} bits"), lambda bits=bits: rule(bits_of_ids=bits)
 
 
 #: Where a row is read, and what is said of it where another is read there.
-SITES = {"rows are of {}": ALL_PLACES, "drafts are judged by {}": ("accept",), "residuals are of p of {}": ("recover",), "the bonus token is of {}": ("bonus",),
-         "q is of {}": ("q", "q_residual"), "residuals are of q of {}": ("q_residual",), "residuals are of {}": ("recover", "q_residual")}
+SITES = {"rows are of {}": ALL_PLACES, "drafts are judged by {}": ("accept",), "residuals are of p of {}": ("recover",),
+         "the bonus token is of {}": ("bonus",),
+         "q is of {}": ("q", "q_residual"), "residuals are of q of {}": ("q_residual",),
+         "residuals are of {}": ("recover", "q_residual")}
 
 
 def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
@@ -283,8 +311,10 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
             if read in seen or (words.startswith("the row of") and "bonus" not in names):
                 continue
             seen.add(read)
-            yield InPart(site.format(words)) if "q" in names else site.format(words), lambda moved=moved, names=names: given.rule(
-                **{name: np.where(given.is_bonus[:, None], 0.0, q[of_q[moved]]) if name.startswith("q") else p[moved] for name in names})
+            yield InPart(site.format(words)) if "q" in names else site.format(
+                    words), lambda moved=moved, names=names: given.rule(
+                **{name: np.where(given.is_bonus[:, None], 0.0, q[of_q[moved]]) if name.startswith("q") else p[moved]
+                   for name in names})
     first = (np.cumsum(case.lens + 1) - (case.lens + 1))[of_row]
     bare = given.off("top_k", "top_p", "min_p")
     yield "filters are applied to the first row of a request alone", lambda: given.rule(**dict.fromkeys(
@@ -292,19 +322,23 @@ def _wrong_places(given: _Rows, case: StepsCase, of_row: np.ndarray) -> Rulings:
     both = np.where(np.isneginf(given.target[first]), -np.inf, given.target).astype(np.float32)
     both = np.where(np.isneginf(both).all(axis=1, keepdims=True), given.target, both)
     if (both < given.target).any():
-        yield "tokens that the first row of a request masks are masked in all its rows", lambda: given.rule(**dict.fromkeys(ALL_PLACES, _table(
+        yield "tokens that the first row of a request masks are masked in all its rows", lambda: given.rule(
+                **dict.fromkeys(ALL_PLACES, _table(
             Given(both, given.params))))
     if not given.is_bonus.all():
         of_draft, count = np.flatnonzero(~given.is_bonus), int((~given.is_bonus).sum())
         empty = np.repeat(np.cumsum(case.lens == 0) - (case.lens == 0), case.lens)
-        for words, read in (("read at the rows of the target, bonus rows among them", of_draft), ("that of the next draft", np.arange(count) + 1),
-                            ("that of the last draft", np.arange(count) - 1), ("read one row too late behind a request without drafts", np.arange(count) + empty)):
+        for words, read in (("read at the rows of the target, bonus rows among them", of_draft),
+                            ("that of the next draft", np.arange(count) + 1),
+                            ("that of the last draft", np.arange(count) - 1),
+                            ("read one row too late behind a request without drafts", np.arange(count) + empty)):
             if (read != np.arange(count)).any():
                 moved_q = np.zeros_like(q)
                 moved_q[of_draft] = q[of_draft[np.clip(read, 0, count - 1)]]
                 yield f"q is {words}", lambda moved_q=moved_q: given.rule(q=moved_q, q_residual=moved_q)
     if case.lens.sum() > 1:
-        yield family(Rare("drafts from the {}th of a call on are rejected"), lambda place: given.rule(never_from=int(place)), 1, int(case.lens.sum()) - 1, True)
+        yield family(Rare("drafts from the {}th of a call on are rejected"),
+                     lambda place: given.rule(never_from=int(place)), 1, int(case.lens.sum()) - 1, True)
 
 
 def _moves(case: StepsCase, of_row: np.ndarray, is_bonus: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
@@ -335,9 +369,11 @@ def _moves(case: StepsCase, of_row: np.ndarray, is_bonus: np.ndarray) -> Iterato
                 yield f"request i modulo {width}", in_request(of_row % width)
     if (case.lens == 0).any():  # a request without drafts is taken to have no row, or one more
         empty = (np.cumsum(case.lens == 0) - (case.lens == 0))[of_row]
-        for words, by in (("late", empty), ("early", -empty), ("late, once", empty > 0), ("early, once", -(empty > 0).astype(int)),
+        for words, by in (("late", empty), ("early", -empty), ("late, once", empty > 0),
+                          ("early, once", -(empty > 0).astype(int)),
                           ("late, its own", (lens == 0).astype(int)), ("early, its own", -(lens == 0).astype(int))):
-            yield f"the row one too {words.partition(',')[0]} behind a request without drafts{words[len(words.partition(',')[0]):]}", np.clip(at + by, 0, end)
+            yield (f"the row one too {words.partition(',')[0]} behind a request without "
+                   f"drafts{words[len(words.partition(',')[0]):]}", np.clip(at + by, 0, end))
     for bound in (7, 8, 15, 16, 31, 32):
         if bound < longest:
             yield f"place {bound} beyond it", np.minimum(at, first + bound)
@@ -349,14 +385,16 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
     if case is not None and batch > 1:
         others = neighbours(batch)
         width, at = int(case.lens.max(initial=0)) + 1, np.arange(len(given.p)) % (len(given.p) * batch // case.batch)
-        by_row = {rare_as(words, words.replace("one", "request")): where[of_row % batch] for words, where in others.items()}
+        by_row = {rare_as(words, words.replace("one", "request")): where[of_row % batch] for words,
+                  where in others.items()}
         by_row.update({rare_as(words, words.replace("row", "request")): rank[of_row % batch]
                        for words, rank in compacted({name: value[:batch] for name, value in case.params.items()})})
         by_row["read by row, not by request"] = np.minimum(at, batch - 1)
         by_row["read as if all had as many drafts as the longest"] = np.minimum(at // width, batch - 1)
         if case.lens[:batch].any():
             of_drafts = np.repeat(np.arange(batch), case.lens[:batch])
-            by_row["that of the request of draft i for request i"] = of_drafts[np.minimum(of_row % batch, len(of_drafts) - 1)]
+            by_row["that of the request of draft i for request i"] = of_drafts[np.minimum(of_row % batch,
+                    len(of_drafts) - 1)]
         by_row["that of the request with most drafts"] = np.full(len(at), int(case.lens.argmax()))
     every = given.params if case is None else case.params
     table = functools.lru_cache(maxsize=1)(_table)  # of the rule that is tried
@@ -364,7 +402,8 @@ def _wrong_parameters(given: _Rows, case: StepsCase | None, of_row: np.ndarray, 
     def read(places: tuple[str, ...]) -> Callable[[Given], Rule]:
         return lambda wrong: given.rule(**dict.fromkeys(places, table(wrong)))
 
-    for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every), mixed_rows(given.target, given.params, by_row, every),
+    for name, wrong in itertools.chain(wrong_rows(given.target, given.params, every),
+                                       mixed_rows(given.target, given.params, by_row, every),
                                        extreme_rows(given.target, given.params, every)):
         if isinstance(wrong, Family):
             yield name, wrong.with_rule(lambda one: OfRow(one, read(ALL_PLACES)))
@@ -382,7 +421,9 @@ def _without_draft(rows: np.ndarray, _: np.ndarray, x: np.ndarray) -> np.ndarray
 def _tempered(q: np.ndarray, temperature: np.ndarray) -> np.ndarray:
     t = np.where(temperature > 0.0, temperature, 1.0).astype(np.float64)[:, None]
     with np.errstate(divide="ignore", under="ignore"):
-        w = np.where(q > 0.0, np.exp((np.log(np.maximum(q, 1e-300)) - np.log(np.maximum(q.max(axis=1, keepdims=True), 1e-300))) / t), 0.0)
+        w = np.where(q > 0.0,
+                     np.exp((np.log(np.maximum(q, 1e-300)) - np.log(np.maximum(q.max(axis=1, keepdims=True), 1e-300))) /
+                            t), 0.0)
     total = w.sum(axis=1, keepdims=True)
     return np.where(temperature[:, None] > 0.0, np.divide(w, total, out=np.zeros_like(w), where=total > 0.0), q)
 

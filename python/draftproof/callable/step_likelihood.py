@@ -27,7 +27,8 @@ def left_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rule:
-    """p: target's rows [N, V], of accepting, of residuals, of bonus tokens; q: drafts' [N, V] (rows of bonus tokens are 0)."""
+    """p: target's rows [N, V], of accepting, of residuals, of bonus tokens; q: drafts' [N, V] (rows of bonus tokens are
+    0)."""
 
     accept: np.ndarray
     recover: np.ndarray
@@ -59,7 +60,8 @@ class OfRow:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OfSteps:
-    """Log probabilities of steps [n] that a rule gives, and how well it fits them; the rule is made when it is tried."""
+    """Log probabilities of steps [n] that a rule gives, and how well it fits them; the rule is made when it is
+    tried."""
 
     told: Told
     rule: Callable[[], Rule]
@@ -67,14 +69,17 @@ class OfSteps:
 
     @functools.cached_property
     def zone(self) -> np.ndarray:
-        return self.sound_zone | evidence.Rows.of(self.rule.given.logits, self.rule.given.params).zone if isinstance(self.rule, OfRow) else self.sound_zone
+        return self.sound_zone | evidence.Rows.of(self.rule.given.logits,
+                                                  self.rule.given.params).zone if isinstance(self.rule,
+                                                          OfRow) else self.sound_zone
 
     def __call__(self) -> np.ndarray:
         return self.told(self.rule())
 
     def excused(self) -> np.ndarray:
         told = self.told
-        return ((told.stood | told.fell) & self.zone[told.steps.row, told.x]).any(axis=1) | self.zone[told.row, told.token]
+        return ((told.stood | told.fell) & self.zone[told.steps.row, told.x]).any(axis=1) | self.zone[told.row,
+                told.token]
 
     def refuted(self, here: np.ndarray, draws: Draws) -> float:
         return self.told.refuted(self.rule(), here, draws, self.zone)
@@ -98,7 +103,8 @@ class Told:
         self.fell = self.is_draft & (self.place == last[:, None]) & ~self.is_bonus[:, None]
         self.x = np.where(self.is_draft, np.clip(steps.drafts, 0, vocab_size - 1), 0)
         before = (np.cumsum(steps.lens) - steps.lens)
-        self.of_call = (before - before[everything // batch * batch])[:, None] + self.place  # index of a draft among its call's
+        # index of a draft among its call's
+        self.of_call = (before - before[everything // batch * batch])[:, None] + self.place
 
     def __call__(self, rule: Rule) -> np.ndarray:
         chance = self.chance(rule)
@@ -119,7 +125,8 @@ class Told:
         return log_p + log_of(drawn, self.size)
 
     def refuted(self, rule: Rule, here: np.ndarray, draws: Draws, zone: np.ndarray) -> float:
-        """Nats against the rule (accounts.Judged), by the drafts that are judged, then by the tokens drawn. zone: [N, V] of the target's rows."""
+        """Nats against the rule (accounts.Judged), by the drafts that are judged, then by the tokens drawn. zone: [N,
+        V] of the target's rows."""
         rng = np.random.default_rng(len(here))
         chance = np.clip(self.chance(rule), 0.0, 1.0)
         judged = (self.stood | self.fell) & here[:, None] & ~zone[self.steps.row, self.x]
@@ -150,8 +157,10 @@ class Told:
             found = evidence.ranks(rows, row[open_], self.token[open_], rng)
             params, at, batch = draws.at(open_)
             for u in (found.by_rank, found.by_id):
-                bets += [evidence.uniform_log_e(u), *(evidence.uniform_log_e(u[self.last[open_] == i]) for i in range(min(4, chance.shape[1])))]
-            bets += [evidence.uniform_log_e(found.by_rank[of_class]) for _, of_class in evidence.classes(params, at, batch) if of_class.sum() >= 8]
+                bets += [evidence.uniform_log_e(u),
+                         *(evidence.uniform_log_e(u[self.last[open_] == i]) for i in range(min(4, chance.shape[1])))]
+            bets += [evidence.uniform_log_e(found.by_rank[of_class]) for _,
+                     of_class in evidence.classes(params, at, batch) if of_class.sum() >= 8]
         if wrong > STRAY * np.count_nonzero(here):
             return float("inf")
         return max(bets) - float(np.log(len(bets))) if bets else 0.0
@@ -163,7 +172,8 @@ class Told:
         p = rule.accept[self.steps.row, later if rule.next_token == "p" else x]
         q = rule.q[self.steps.row, later if rule.next_token == "q" else x]
         chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
-        chance = np.where((self.place >= rule.sure_from) | (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
+        chance = np.where((self.place >= rule.sure_from) |
+                          (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
         if rule.multiplies:
             chance = np.cumprod(np.where(self.is_draft, chance, 1.0), axis=1)
         return chance
@@ -175,14 +185,16 @@ class Told:
         return other
 
     def residuals(self, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights [R, V] of recovered tokens; what they are drawn from where those are all 0, [R, V]; which of them each step has, [n]."""
+        """Weights [R, V] of recovered tokens; what they are drawn from where those are all 0, [R, V]; which of them
+        each step has, [n]."""
         q = rule.q if rule.q_residual is None else rule.q_residual
         if not rule.of_draft:
             return rule.residual(rule.recover, q, self.x), rule.recover, self.row
         # Rows with the rejected draft, each once.
         fallen = np.flatnonzero(~self.is_bonus)
         last = self.last[fallen]
-        keys, of = np.unique(np.stack([self.steps.row[fallen, last], self.x[fallen, last]]), axis=1, return_inverse=True)
+        keys, of = np.unique(np.stack([self.steps.row[fallen, last], self.x[fallen, last]]), axis=1,
+                             return_inverse=True)
         if keys.shape[1] * self.size > 4 * ELEMENTS:
             raise Error("too many drafts")
         if not len(fallen):

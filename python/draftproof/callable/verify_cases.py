@@ -149,23 +149,28 @@ def verify_cases(with_min_p: bool = False) -> Iterator[VerifyCase]:
     narrow_q = np.exp(rows.masked(rows.normal(1, 1000, 1.0, 4), 500, 1000).astype(np.float64))
     narrow_q = (narrow_q / narrow_q.sum()).astype(np.float32)
     yield VerifyCase("a drafter with half the vocabulary", (narrow_p,), (narrow_q,),
-                     "target=(rows.peaked(1000, 12, 3),), drafter=(softmax(rows.masked(rows.normal(1, 1000, 1.0, 4), 500, "
+                     "target=(rows.peaked(1000, 12, 3),), drafter=(softmax(rows.masked(rows.normal(1, 1000, 1.0, 4), "
+                     "500, "
                      "1000)),)", (2,), params_of(1, temperature=1.0, top_k=0, top_p=1.0), tv=0.3, n_max=4000, batch=64)
     for vocab_size, top_k in ((50_257, 0), (128_256, 20)):
         large_p = rows.peaked(vocab_size, 20, 7)
         close = large_p.astype(np.float64) + 0.3 * np.sin(np.arange(vocab_size))
         large_q = np.exp(close - close.max())
         large_q = (large_q / large_q.sum()).astype(np.float32)
-        yield VerifyCase(f"vocabulary of {vocab_size}" + (f" with top_k {top_k}" if top_k else ""), (large_p,), (large_q,),
-                         f"target=(rows.peaked({vocab_size}, 20, 7),), drafter=(softmax(rows.peaked({vocab_size}, 20, 7) "
+        yield VerifyCase(f"vocabulary of {vocab_size}" + (f" with top_k {top_k}" if top_k else ""), (large_p,),
+                         (large_q,),
+                         f"target=(rows.peaked({vocab_size}, 20, 7),), drafter=(softmax(rows.peaked({vocab_size}, 20, "
+                         "7) "
                          f"+ .3 * np.sin(np.arange({vocab_size}))),)", (1,),
                          params_of(1, temperature=1.0, top_k=top_k, top_p=1.0), tv=0.5,
                          n_max=max(256, 40_000_000 // vocab_size), batch=32)
 
 
 def endpoint_case() -> VerifyCase:
-    """For callables with an argument `uniforms`: many rows with impossible tokens, also at the end of the vocabulary."""
-    return dataclasses.replace(_soft("uniforms at their endpoints", 40, (2,), 1, 130, zeros=0.4), endpoints=True, n_max=2048)
+    """For callables with an argument `uniforms`: many rows with impossible tokens, also at the end of the
+    vocabulary."""
+    return dataclasses.replace(_soft("uniforms at their endpoints", 40, (2,), 1, 130, zeros=0.4), endpoints=True,
+                               n_max=2048)
 
 
 def softmax(values: np.ndarray) -> np.ndarray:

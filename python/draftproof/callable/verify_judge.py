@@ -80,7 +80,8 @@ class VerifyRun:
             return None
         case, out, given = self.case, np.concatenate(self.outputs), np.concatenate(self.logprobs)
         begins = np.cumsum([0, *(len(table) for table in case.target)])
-        rows = np.stack([begins[min(depth, case.order)] + case.row_index(np.maximum(out[:, :depth], 0)) for depth in range(out.shape[1])], axis=1)
+        rows = np.stack([begins[min(depth, case.order)] + case.row_index(np.maximum(out[:, :depth], 0))
+                         for depth in range(out.shape[1])], axis=1)
         at = np.nonzero(np.cumprod(out != -1, axis=1))
         table = np.concatenate(case.target)
         params = {name: np.repeat(value, len(table)) for name, value in case.params.items()}
@@ -106,8 +107,8 @@ class VerifyRun:
             wrong += impossible.size
         if not wrong:
             return Judgement(False, "", "no impossible token", self.n, None, None)
-        return Judgement(True, "support", f"refuted: {wrong} impossible tokens in {self.n} steps, {first}", self.n, wrong / self.n,
-                         None)
+        return Judgement(True, "support", f"refuted: {wrong} impossible tokens in {self.n} steps, {first}", self.n,
+                         wrong / self.n, None)
 
     def draw(self, n: int) -> None:
         while self.n < n:
@@ -125,7 +126,8 @@ class VerifyRun:
             np.cumsum(lens), {name: np.repeat(value, lens.size) for name, value in case.params.items()}, verifier="any",
             alpha=alpha, tv_wanted=1.0, seed=self.seed, draw_seed=np.concatenate(self.seeds),
             draw_row=np.tile(np.arange(case.batch), self.calls), draw_step=np.repeat(np.arange(self.calls), case.batch))
-        detectable = max(audit.detectable_tv, audit.string_detectable_tv) if audit.string_tokens > 1 else audit.detectable_tv
+        detectable = max(audit.detectable_tv,
+                         audit.string_detectable_tv) if audit.string_tokens > 1 else audit.detectable_tv
         worst = audit.worst()
         if audit.verdict != "biased" or worst is None:
             return self._wrong_logprobs() or Judgement(False, "", audit.sentence, self.n, None, detectable)

@@ -16,15 +16,17 @@ __all__ = ["Line", "ServerAudit", "audit_logprobs", "audit_server"]
 
 
 def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = QUESTIONS, profile: str = "quick",
-                 time_s: float | None = None, tokens: int | None = None, length: int = 48, connections: int = 4, key_env: str | None = None,
+                 time_s: float | None = None, tokens: int | None = None, length: int = 48, connections: int = 4,
+                 key_env: str | None = None,
                  save: str | None = None, reference: str | None = None, without: tuple[str, ...] = (),
                  progress: bool = False) -> ServerAudit:
     """Audits a server of language models, or a file that `save` wrote.
 
     url: http://HOST:PORT, or the path of a saved run. only: questions of QUESTIONS. profile: of PROFILES, for
-    time_s: seconds for requests, and tokens: tokens drawn at most, where they are not given. length: tokens a text. key_env: environment variable of the key, never saved.
-    reference: URL of a server whose texts at temperature 0 are compared. without: parameters of PROBED that are not sent.
-    Raises Error if the server is not reached or serves no language model.
+    time_s: seconds for requests, and tokens: tokens drawn at most, where they are not given. length: tokens a text.
+    key_env: environment variable of the key, never saved.
+    reference: URL of a server whose texts at temperature 0 are compared. without: parameters of PROBED that are not
+    sent. Raises Error if the server is not reached or serves no language model.
     """
     if "://" not in url and Path(url).is_file():
         (origin, adapter), other, records, head = load(url)
@@ -39,8 +41,8 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
         raise Error(f"'{unknown[0]}' cannot be left out; expected {', '.join(PROBED)}")
     if profile not in PROFILES:
         raise Error(f"the profile is '{profile}'; expected {' or '.join(PROFILES)}")
-    given = zip((time_s, tokens), PROFILES[profile])
-    time_s, tokens = (bound if value is None else value for value, bound in given)
+    bounds = PROFILES[profile]
+    time_s, tokens = bounds[0] if time_s is None else time_s, int(bounds[1]) if tokens is None else tokens
     for name, value, least in (("time_s", time_s, 1), ("tokens", tokens, 1), ("length", length, 8),
                                ("connections", connections, 1)):
         if not value >= least:
@@ -55,12 +57,12 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
     wire = Wire(url, key_env, seconds_max=time_s, connections=connections)
     adapter = sniff(wire, model)
     say(f"{adapter.engine} {adapter.version}".strip())
-    lost, other, compared = "", None, None
+    lost, beside, compared = "", None, None
     if reference:
         line = Wire(reference, key_env, seconds_max=time_s, connections=connections)
-        other = Collector(line, sniff(line), (), tokens, length, say)
-        compared = (line.origin, other.adapter)
-    collector = Collector(wire, adapter, tuple(only), tokens, length, say, other)
+        beside = Collector(line, sniff(line), (), tokens, length, say)
+        compared = (line.origin, beside.adapter)
+    collector = Collector(wire, adapter, tuple(only), tokens, length, say, beside)
     collector.dropped = frozenset(without)
     try:
         collector.run()

@@ -23,7 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--length", type=int, default=48, help="tokens a text (default: 48)")
     parser.add_argument("--connections", type=int, default=4, help="requests at a time (default: 4)")
     parser.add_argument("--key-env", help="environment variable that holds the key")
-    parser.add_argument("--without", metavar="NAMES", default="", help=f"parameters that are not sent: {', '.join(PROBED)}")
+    parser.add_argument("--without", metavar="NAMES", default="",
+                        help=f"parameters that are not sent: {', '.join(PROBED)}")
     parser.add_argument("--save", metavar="FILE", help="keeps requests and answers, to be judged again offline")
     parser.add_argument("--json", action="store_true", help="prints the result as JSON")
     given = parser.parse_args(arguments)
@@ -31,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
         audit = audit_server(given.url, model=given.model, only=tuple(given.only.split(",")),
                              profile=given.profile, time_s=given.time,
                              tokens=given.tokens, length=given.length, connections=given.connections,
-                             key_env=given.key_env, save=given.save, reference=given.reference, without=tuple(filter(None, given.without.split(","))),
-                             progress=True)
+                             key_env=given.key_env, save=given.save, reference=given.reference,
+                             without=tuple(filter(None, given.without.split(","))), progress=True)
     except (Error, OSError) as wrong:
         print(f"draftproof: {wrong}", file=sys.stderr)
         return 2

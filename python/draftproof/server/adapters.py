@@ -5,6 +5,7 @@ Sources: the servers' public sources and documentation; llama.cpp, vLLM and tran
 import json
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from .._core import Error
 from .wire import Wire
@@ -14,7 +15,8 @@ NEUTRAL = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0, "repetit
            "frequency_penalty": 0.0, "window": 64}
 
 # Requests of servers for a schema.
-SCHEMAS = {"schema": lambda schema: schema, "text": json.dumps, "value": lambda schema: {"type": "json", "value": schema},
+SCHEMAS = {"schema": lambda schema: schema, "text": json.dumps,
+           "value": lambda schema: {"type": "json", "value": schema},
            "openai": lambda schema: {"type": "json_schema", "json_schema": {"name": "one", "schema": schema}}}
 _OPENAI = {"path": "/v1/completions", "steps": "choices.0.logprobs", "text": "choices.0.text",
            "finish": "choices.0.finish_reason", "counted": "usage.completion_tokens", "prompted": "usage.prompt_tokens"}
@@ -23,7 +25,7 @@ _NO = dict.fromkeys(("stop_token_ids", "min_tokens", "n", "schema", "window", "s
 
 # One row a server, in the order in which they are tried. `ask`: paths and what an answer holds; `version`: paths and
 # key; the others are fields of Adapter.
-SERVERS = [
+SERVERS: list[dict[str, Any]] = [
     {"engine": "llama.cpp", "ask": ("/props", "default_generation_settings"), "version": ("/props", "build_info"),
      "path": "/completion", "logprobs": 40, "instead": {"top_k": [-1, 0]}, "bias_pairs": True, "model": False,
      "names": {"max_tokens": "n_predict", "repetition": "repeat_penalty", "logprobs": "n_probs",
@@ -44,7 +46,8 @@ SERVERS = [
      "prompt_ids": "input_ids", "nest": "sampling_params", "model": False,
      "names": {**_NO, "max_tokens": "max_new_tokens", "repetition": "repetition_penalty", "seed": "sampling_seed",
                "min_tokens": "min_new_tokens", "logprobs": "/top_logprobs_num", "logit_bias": "logit_bias",
-               "stop_token_ids": "stop_token_ids", "ignore_eos": "ignore_eos", "schema": "json_schema"}, "schema": "text",
+               "stop_token_ids": "stop_token_ids", "ignore_eos": "ignore_eos", "schema": "json_schema"},
+     "schema": "text",
      "extra": {"return_logprob": True}, "silent": {"return_logprob": False}, "steps": "meta_info.output_token_logprobs",
      "tops": "meta_info.output_top_logprobs", "text": "text", "finish": "meta_info.finish_reason.type",
      "counted": "meta_info.completion_tokens", "prompted": "meta_info.prompt_tokens", "ids": "output_ids",
@@ -84,9 +87,9 @@ class Step:
     """One token of an answer: its key (id, else bytes or text) and the list [(key, logprob)], best first. Of a server
     without lists, one character."""
 
-    token: object
+    token: Any
     logprob: float
-    top: list[tuple[object, float]]
+    top: list[tuple[Any, float]]
 
 
 @dataclass
@@ -110,9 +113,9 @@ class Adapter:
     names: its name of a parameter; '/NAME' stands beside `nest`, not in it; None: it has no such parameter.
     other_names: names of other servers that it might accept without effect. instead: [value, what is sent for it],
     None: nothing. extra: sent with every request, inner: within `nest`; greedy, silent, fresh: sent at temperature 0,
-    without logprobs, without the prefix cache. logprobs: the longest list, 0 of a server without. tokenize: path, field of the text, field of
-    the ids. per_step: place of the mean number of tokens a step. schema: of SCHEMAS. counters: expression of
-    names at /metrics that grow with accepted drafts."""
+    without logprobs, without the prefix cache. logprobs: the longest list, 0 of a server without. tokenize: path, field
+    of the text, field of the ids. per_step: place of the mean number of tokens a step. schema: of SCHEMAS. counters:
+    expression of names at /metrics that grow with accepted drafts."""
 
     engine: str
     version: str
@@ -162,18 +165,18 @@ class Adapter:
             if key == "logit_bias" and self.bias_pairs:
                 value = [[int(token), bias] for token, bias in value.items()]
             if key == "schema":
-                value = SCHEMAS[self.schema](value)
+                value = SCHEMAS[self.schema](value)  # type: ignore[operator]
             (outer if name.startswith("/") else inner)[name.lstrip("/")] = value
         return outer
 
-    def read(self, answer: object, choice: int = 0) -> Text:
+    def read(self, answer: Any, choice: int = 0) -> Text:
         """Returns one text of an answer, or of a list of a stream's parts. Raises Error naming a missing field."""
         if isinstance(answer, list):
             answer = self.joined(answer)
         if not isinstance(answer, dict):
             raise Error("the answer is no JSON object")
 
-        def at(place: str) -> object:
+        def at(place: str) -> Any:
             return _at(answer, place.replace(".0.", f".{choice}."))
         if at(self.text) is None:
             raise Error(f"the answer has no '{self.text.replace('.0.', f'.{choice}.')}'")
@@ -199,12 +202,12 @@ class Adapter:
             for key, values in (choice.get("logprobs") or {}).items():
                 listed.setdefault(key, []).extend(values or [])
         finish = next((choice["finish_reason"] for choice in texts if choice.get("finish_reason")), "")
-        usage = next((part["usage"] for part in reversed(parts) if part.get("usage")), {})
+        usage: dict = next((part["usage"] for part in reversed(parts) if part.get("usage")), {})
         return {"choices": [{"text": "".join(choice.get("text") or "" for choice in texts), "finish_reason": finish,
                              "logprobs": listed}], "usage": usage}
 
 
-def _at(answer: object, place: str) -> object:
+def _at(answer: Any, place: str) -> Any:
     """Returns what stands at a place of an answer, None where there is none."""
     for key in place.split("."):
         if isinstance(answer, list) and key.isdigit():
@@ -214,7 +217,7 @@ def _at(answer: object, place: str) -> object:
     return answer
 
 
-def _entry(entry: dict | list) -> tuple[object, float | None]:
+def _entry(entry: dict | list) -> tuple[Any, float | None]:
     """Returns key and logprob: of {id, token or text, bytes, logprob}, or of [logprob, id, text]."""
     if isinstance(entry, list):
         return entry[1], entry[0]
@@ -228,7 +231,7 @@ def _entry(entry: dict | list) -> tuple[object, float | None]:
     return key, entry.get("logprob")
 
 
-def _steps(listed: object, tops: list | None, count: int) -> list[Step]:
+def _steps(listed: Any, tops: list | None, count: int) -> list[Step]:
     """Returns steps. The drawn token that some servers list beside the top `count` is cut off: it is the smallest."""
     if isinstance(listed, dict) and listed.get("content") is not None:
         listed = listed["content"]
@@ -250,9 +253,9 @@ def _steps(listed: object, tops: list | None, count: int) -> list[Step]:
 
 def sniff(wire: Wire, model: str | None = None) -> Adapter:
     """Returns the adapter of the server at the other end. Raises Error if it serves no language model."""
-    known: dict[str, object] = {}
+    known: dict[str, Any] = {}
 
-    def ask(paths: str) -> list[object]:
+    def ask(paths: str) -> list[Any]:
         for path in paths.split():
             if path not in known:
                 known[path] = wire.get(path)
@@ -261,7 +264,7 @@ def sniff(wire: Wire, model: str | None = None) -> Adapter:
                 if any(re.search(row["ask"][1], str(said)) for said in ask(row["ask"][0]))), None)
     if row is None:
         raise Error(f"{wire.origin} is not a server of language models: neither /v1/models nor /props answers as one")
-    models = next((said["data"] for said in ask("/v1/models") if isinstance(said, dict) and said.get("data")), [])
+    models: list = next((said["data"] for said in ask("/v1/models") if isinstance(said, dict) and said.get("data")), [])
     names = [str(entry.get("id")) for entry in models]
     if model is not None and names and model not in names:
         raise Error(f"the server has no model '{model}'; it has {', '.join(names[:8])}")

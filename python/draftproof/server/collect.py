@@ -3,6 +3,7 @@
 import contextlib
 import re
 import time
+from typing import Any
 
 from . import seeds, speculation
 from .adapters import NEUTRAL, Adapter
@@ -44,7 +45,8 @@ class Collector:
                  reference: "Collector | None" = None) -> None:
         self.reference, self.gives_ids, self.turn = reference, False, 0
         self.wire, self.adapter, self.only, self.say = wire, adapter, only, say
-        self.tokens_max, self.length, self.dropped, self.order = tokens_max, length, frozenset(), 0
+        self.tokens_max, self.length, self.order = tokens_max, length, 0
+        self.dropped: frozenset[str] = frozenset()
         self.known_ids: list[int] | None = None
 
     def record(self, question: str, case: str, prompt: str | list[int], about: object = None,
@@ -68,7 +70,8 @@ class Collector:
                 self.reference.probe()
             before = speculation.accepted(self) if "speculation" in self.only else None
             asks = [(ask, share) for question, ask, share in (
-                ("seeds", lambda: seeds.ask(self), 0.2), ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
+                ("seeds", lambda: seeds.ask(self), 0.2),
+                ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
                 ("parameters", self.parameters, 0.4), ("speculation", lambda: speculation.ask(self), 0.4),
                 ("draws", self.draws, 1.0))
                 if question in self.only or question == "draws" and "speculation" in self.only]
@@ -101,8 +104,8 @@ class Collector:
                 raise Error(f"the server answers {record.status}: {text[:200]}")
         else:
             raise Error(f"the server refuses every request: {str(record.answer)[:200]}")
-        text = self.adapter.read(record.answer)
-        self.gives_ids, longest = bool(text.ids), max((len(step.top) for step in text.steps), default=0)
+        read = self.adapter.read(record.answer)
+        self.gives_ids, longest = bool(read.ids), max((len(step.top) for step in read.steps), default=0)
         if 0 < longest < 3:
             raise Error(f"lists of logprobs hold {longest} tokens; this audit needs 3 or more")
         self.adapter.logprobs = min(self.adapter.logprobs, longest)
@@ -164,12 +167,14 @@ class Collector:
         """Texts of all cases in turn, until time or tokens are spent; none without lists."""
         if not self.adapter.logprobs:
             return None
-        cases, ids = dict(CASES), self.ids()
+        cases: dict[str, dict[str, Any]] = {**CASES}
+        ids = self.ids()
         if ids and not {"presence_penalty", "frequency_penalty"} & self.dropped:
             cases["penalties"] = dict(PENALTIES)
             if "logit_bias" not in self.dropped and self.adapter.offers("logit_bias"):
                 cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids), key=ids.count)[-6:]}
-        turn = [*cases.items(), ("temperature", CASES["temperature"])]  # twice: accepting drafts too often shows best there
+        # twice: accepting drafts too often shows best there
+        turn = [*cases.items(), ("temperature", CASES["temperature"])]
         texts = max(1, self.tokens_max // (self.length * len(turn)))
         batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
         while done < texts and self.wire.left_s() > 0:

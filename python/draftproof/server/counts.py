@@ -30,7 +30,8 @@ def _ended(j: Judge) -> None:
             j.audit.ended_at = "" if lives else name
     if j.lost and not j.audit.ended_at:
         at = next((number for number, record in enumerate(j.records) if not 0 < record.status < 500), None)
-        j.add("server", "inconclusive" if at is None else "failure", f"the run ended early: {j.lost}", at)  # None: its time ended
+        # None: its time ended
+        j.add("server", "inconclusive" if at is None else "failure", f"the run ended early: {j.lost}", at)
 
 
 def _answered(j: Judge) -> None:
@@ -40,7 +41,8 @@ def _answered(j: Judge) -> None:
         record = j.records[bad[0]]
         j.add("answers", "failure", f"{len(bad)} of {len(j.records)} requests failed; the first with "
               f"{record.status}: {str(record.answer)[:120]}", bad[0])
-    for name in next((record.settings["dropped"] for record in reversed(j.records) if "dropped" in record.settings), []):
+    for name in next((record.settings["dropped"] for record in reversed(j.records) if "dropped" in record.settings),
+                     []):
         if name in j.failed:
             continue
         j.add(name, "ok", "not sent: left out by --without" if name in j.without else "refused by the server; not sent")
@@ -57,7 +59,8 @@ def _listed(j: Judge) -> None:
         zero = sum(step.logprob == 0.0 for _, step in empty)
         j.add("logprobs", "failure", f"{len(empty)} of {len(steps)} tokens have no list of logprobs"
               + (f"; {zero} of them state the logprob 0.0" if zero else "")
-              + (f"; drafts were accepted in {drafted} of their {len(numbers)} answers" if drafted else ""), empty[0][0])
+              + (f"; drafts were accepted in {drafted} of their {len(numbers)} answers" if drafted else ""),
+              empty[0][0])
 
 
 def _unfinished(j: Judge, text: Text) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class Drawn:
     tokens: int = 0
     skipped: int = 0
     rows: list[Row] = field(default_factory=list)
-    outside: list[tuple[int, int, object]] = field(default_factory=list)
-    beyond: list[tuple[int, int, object]] = field(default_factory=list)
+    outside: list[tuple[int, int, Any]] = field(default_factory=list)
+    beyond: list[tuple[int, int, Any]] = field(default_factory=list)
     bound: float = 0.0
 
     @property
@@ -67,9 +67,10 @@ class Drawn:
 
 def together(cases: list[Drawn]) -> Drawn:
     """Returns the draws of all cases as one."""
-    return Drawn(sum(case.tokens for case in cases), sum(case.skipped for case in cases),
-                 *([one for case in cases for one in getattr(case, name)] for name in ("rows", "outside", "beyond")),
-                 sum(case.bound for case in cases))
+    def every(name: str) -> list:
+        return [one for case in cases for one in getattr(case, name)]
+    return Drawn(sum(case.tokens for case in cases), sum(case.skipped for case in cases), every("rows"),
+                 every("outside"), every("beyond"), sum(case.bound for case in cases))
 
 
 def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step: float | None = None) -> Drawn:
@@ -160,7 +161,8 @@ def judge(drawn: Drawn) -> list[Found]:
     if count > drawn.bound:  # Chernoff
         number, position, token = drawn.beyond[0]
         found.append(Found("beyond", math.exp(count - drawn.bound - count * math.log(count / drawn.bound)),
-                           f"tokens beyond the list were drawn {count} times; at most {drawn.bound:.1f} are expected (first: "
+                           f"tokens beyond the list were drawn {count} times; at most {drawn.bound:.1f} are expected "
+                           "(first: "
                            f"token {token!r} at position {position} of its text)", (number, position)))
     return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy
 
@@ -41,7 +42,7 @@ class Compared:
         return float(numpy.quantile(self.noises, 0.999)) if self.noises else 0.0
 
 
-def margin(step: Step, better: object, worse: object) -> float | None:
+def margin(step: Step, better: Any, worse: Any) -> float | None:
     listed = dict(step.top)
     return listed[better] - listed[worse] if better in listed and worse in listed else None
 
@@ -55,8 +56,8 @@ def compare(pairs: list) -> Compared:
             continue
         for place, (one, two) in enumerate(zip(first, second)):
             best = [key for key, _ in one.top[:2]]
-            margins = [margin(step, *best) for step in (one, two)] if len(best) == 2 else [None]
-            if None not in margins:
+            margins = [gap for step in (one, two) if len(best) == 2 and (gap := margin(step, *best)) is not None]
+            if len(margins) == 2:
                 found.noises.append(abs(margins[0] - margins[1]))
             if one.token != two.token:
                 here, there = margin(one, one.token, two.token), margin(two, two.token, one.token)
@@ -103,7 +104,8 @@ def ask(collector: Collector) -> None:
 
 def rescore(collector: Collector) -> None:
     """Asks both servers for the lists at first differences that have none, as under drafts."""
-    runs = {}
+    runs: dict[Any, dict] = {}
+    assert collector.reference
     for record in collector.wire.records:
         if (record.question, record.case) in (("greedy", "first"), ("reference", "first")) and record.status == 200:
             reader = collector.adapter if record.question == "greedy" else collector.reference.adapter
@@ -158,7 +160,7 @@ def judge(audit: Judge) -> None:
     if control.texts:
         tell(audit, "temperature 0 twice", control, control.noise, "alone against beside others")
     other = audit.of("reference", "first")
-    if other and first:
+    if other and first and audit.reference:
         found = compare(pairs(first, other, audit.records))
         tell(audit, "reference", found, control.noise, f"against {audit.reference[0]}")
 

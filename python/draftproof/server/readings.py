@@ -16,7 +16,7 @@ if typing.TYPE_CHECKING:
 
 
 def judge(j: Judge) -> None:
-    cases = {}
+    cases: dict[str, list] = {}
     for number, record in enumerate(j.records):
         if record.question == "draws" and number in j.texts:
             cases.setdefault(record.case, []).append((number, j.texts[number]))
@@ -32,13 +32,13 @@ def judge(j: Judge) -> None:
     for reading in readings:
         placed, refuted = {}, {}
         for case, texts in cases.items():
-            told = (case, reading.temperature_first or settings[case]["temperature"] == 1.0,
-                    reading.top_p_of_kept or settings[case]["top_p"] >= 1.0,
-                    case == "penalties" and reading.history)
-            if told not in seen:
+            key = (case, reading.temperature_first or settings[case]["temperature"] == 1.0,
+                   reading.top_p_of_kept or settings[case]["top_p"] >= 1.0,
+                   case == "penalties" and reading.history)
+            if key not in seen:
                 drawn = place(j, texts, settings[case], reading)
-                seen[told] = (drawn, min(draws.judge(drawn), key=lambda test: test.p, default=None))
-            placed[case], test = seen[told]
+                seen[key] = (drawn, min(draws.judge(drawn), key=lambda test: test.p, default=None))
+            placed[case], test = seen[key]
             if test and test.p < level:
                 refuted[case] = test
         results[reading] = (placed, refuted)

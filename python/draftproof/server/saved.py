@@ -18,7 +18,8 @@ def save(path: str, server: Server, other: Server | None, records: list[Record],
 
 
 def load(name: str) -> tuple[Server, Server | None, list[Record], dict]:
-    """Returns what save wrote: server, reference, records, the head. Raises Error naming the line that cannot be read."""
+    """Returns what save wrote: server, reference, records, the head. Raises Error naming the line that cannot be
+    read."""
     rows = []
     for number, line in enumerate(Path(name).read_text().splitlines(), 1):
         try:
@@ -30,7 +31,8 @@ def load(name: str) -> tuple[Server, Server | None, list[Record], dict]:
     head = rows[0]
     try:
         other = head.get("reference")
-        return ((head["draftproof_server"], Adapter(**head["adapter"])), (other[0], Adapter(**other[1])) if other else None,
+        return ((head["draftproof_server"], Adapter(**head["adapter"])),
+                (other[0], Adapter(**other[1])) if other else None,
                 [Record(**row) for row in rows[1:]], head)
     except (TypeError, KeyError) as wrong:
         raise Error(f"{name}: {wrong}; expected a file that --save wrote") from None

@@ -17,7 +17,8 @@ def ask(c: Collector) -> None:
     from .collect import PROMPTS
     wide, short = {"temperature": 1.0, "top_k": -2}, min(16, c.length)
     for turn in ("first", "again"):  # the second time in another order, beside other requests
-        c.wire.post_all([c.record("seeds", f"same {turn}", PROMPTS[number], seed=1000 + number, max_tokens=short, **wide)
+        c.wire.post_all([c.record("seeds", f"same {turn}", PROMPTS[number], seed=1000 + number, max_tokens=short,
+                                  **wide)
                          for number in (range(6) if turn == "first" else reversed(range(6)))])
     if c.adapter.logprobs:  # first tokens are judged beside their lists
         c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
@@ -37,7 +38,8 @@ def _tokens(text: Text) -> tuple:
 
 def _same(j: Judge) -> None:
     again = {j.records[number].settings["seed"]: (number, text) for number, text in j.of("seeds", "same again")}
-    pairs = [(row, again[seed]) for row in j.of("seeds", "same first") if (seed := j.records[row[0]].settings["seed"]) in again]
+    pairs = [(row, again[seed]) for row in j.of("seeds", "same first")
+             if (seed := j.records[row[0]].settings["seed"]) in again]
     if not pairs:
         return
     alike = sum(_tokens(a) == _tokens(b) for (_, a), (_, b) in pairs)
@@ -55,9 +57,9 @@ def _neighbours(j: Judge) -> None:
         return
     first = draws.place(rows, j.records[rows[0][0]].settings, READINGS[0]).first_tokens()
     test = min(draws.judge(first), key=lambda test: test.p, default=None)
-    bad = test is not None and test.p < draws.LEVEL / draws.TESTS
+    bad = test if test is not None and test.p < draws.LEVEL / draws.TESTS else None
     j.add("neighbouring seeds", "biased" if bad else "ok",
-          f"first tokens of neighbouring seeds as one text, {test.name}: p = {test.p:.2g}; {test.words}" if bad
+          f"first tokens of neighbouring seeds as one text, {bad.name}: p = {bad.p:.2g}; {bad.words}" if bad
           else f"independent ({first.tokens} seeds)", rows[0][0])
 
 

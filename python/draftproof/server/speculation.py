@@ -110,8 +110,8 @@ def judge(audit: Judge) -> None:
     silent = [number for number in drawn if audit.records[number].settings.get("logprobs", 0) is None]
 
     def drafts(case: str, numbers: list[int]) -> float | None:
-        grown = [after - (before or 0.0) for record in said if record.case == case for before, after in [record.answer]
-                 if after is not None]
+        grown = [record.answer[1] - (record.answer[0] or 0.0) for record in said
+                 if record.case == case and record.answer[1] is not None]
         own = sum(drawn[number].accepted for number in numbers)
         says = audit.adapter.accepted or audit.adapter.per_step
         return max(own, sum(grown)) if grown or (says and numbers) else None

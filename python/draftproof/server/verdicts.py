@@ -58,6 +58,7 @@ class Judge:
         self.records = sorted(records, key=lambda record: record.order)
         self.audit = ServerAudit(url, f"{adapter.engine} {adapter.version}".strip())
         self.texts: dict[int, Text] = {}
+        self.reach = ""  # what would have been found
         self.silent: set[str] = set()  # penalties that do not count the prompt
         self.failed: set[str] = set()  # parameters whose first request failed
         for number, record in enumerate(self.records):
@@ -81,7 +82,8 @@ class Judge:
         self.add(name, "failure" if how in ("ignored", "wrong") else "ok", f"{how}: {words}" if words else how, at)
 
     def add(self, question: str, verdict: str, words: str, at: int | None = None) -> None:
-        url = self.reference[0] if at is not None and self.records[at].question == "reference" else self.url
+        of_other = self.reference and at is not None and self.records[at].question == "reference"
+        url = self.reference[0] if self.reference and of_other else self.url
         repeat = curl(url, self.records[at]) if at is not None and verdict not in ("ok", "none") else ""
         self.audit.lines.append(Line(question, verdict, words, repeat))
 

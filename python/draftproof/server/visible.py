@@ -103,7 +103,8 @@ def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, s
     if (asked <= 0 or reading.ignored == "top_k") and count == len(values):  # the tail of the list has a part
         tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
         power = 1.0 / temperature - 1.0
-        if any(settings.get(name) not in (neutral, None) and name != reading.ignored for name, neutral in CHANGING.items()):
+        if any(settings.get(name) not in (neutral, None) and name != reading.ignored for name,
+               neutral in CHANGING.items()):
             beyond = 1.0
         elif power == 0.0 or reading.scaled:
             rest = tail

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from .._core import Error
@@ -26,7 +27,7 @@ class Record:
     path: str
     body: dict
     status: int = 0
-    answer: object = None
+    answer: Any = None
     seconds: float = 0.0
     order: int = 0
 
@@ -111,7 +112,7 @@ class Wire:
             self.kept.line = None
         return answer.status, data.decode("utf-8", "replace")
 
-    def get(self, path: str) -> object:
+    def get(self, path: str) -> Any:
         """Returns the JSON (else the text) at `path`, None where the server has no such path."""
         status, text = self.ask("GET", path)
         if status in (401, 403):

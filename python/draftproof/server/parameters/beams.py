@@ -13,7 +13,8 @@ def ask(c: Collector) -> None:
         prompts = [ids[start:start + 16] for start in range(0, 8 * PROMPTS_MAX, 8)]
         for at, (prompt, top) in enumerate(zip(prompts, c.lists(prompts))):
             c.wire.post_all([
-                c.record("parameters", "beams", prompt, top, seed=1, temperature=0.0, max_tokens=2, n=WIDTH, beams=True),
+                c.record("parameters", "beams", prompt, top, seed=1, temperature=0.0, max_tokens=2, n=WIDTH,
+                         beams=True),
                 *(c.record("parameters", f"beams {at}", [*prompt, token], token, seed=1, max_tokens=1)
                   for token, _ in top[:WIDTH])])
     if c.adapter.names.get("best_of"):
@@ -40,7 +41,8 @@ def _beams(j: Judge) -> None:
     seen = 0
     for at, number in enumerate(asked):
         first = [tuple(pair) for pair in j.records[number].settings["about"]]
-        second = {j.records[place].settings["about"]: text.steps[0].top for place, text in j.of("parameters", f"beams {at}")
+        second = {j.records[place].settings["about"]: text.steps[0].top for place,
+                  text in j.of("parameters", f"beams {at}")
                   if text.steps}
         best = sorted(((known + value, (token, key)) for token, known in first[:WIDTH]
                        for key, value in second.get(token, [])), key=lambda row: -row[0])
@@ -53,7 +55,8 @@ def _beams(j: Judge) -> None:
             continue  # a text ended
         seen += 1
         if rows != (expected := [row for _, row in best[:WIDTH]]):
-            return j.parameter("beams", "wrong", f"{rows} are answered; {expected} are the best of {WIDTH} beams by the "
+            return j.parameter("beams", "wrong",
+                               f"{rows} are answered; {expected} are the best of {WIDTH} beams by the "
                                "lists", number)
     if asked:
         j.parameter("beams", "honoured" if seen else "not visible", f"the best {WIDTH}, in order, of {seen} prompts"
@@ -66,9 +69,11 @@ def _best(j: Judge) -> None:
             return j.parameter("best_of", "refused", "", number)
         rows = _rows(j, every, len(j.records[every].answer.get("choices") or []))
         chosen = _rows(j, number, 1)[0][0]
-        best = {"sum": max(rows, key=lambda row: row[1])[0], "mean": max(rows, key=lambda row: row[1] / max(1, len(row[0])))[0]}
+        best = {"sum": max(rows, key=lambda row: row[1])[0],
+                "mean": max(rows, key=lambda row: row[1] / max(1, len(row[0])))[0]}
         how = [name for name, row in best.items() if row == chosen]
         if len({row for row, _ in rows}) < 2 or chosen not in [row for row, _ in rows]:
             return j.parameter("best_of", "not visible", "its texts are not those of n with the same seed")
-        return j.parameter("best_of", "honoured" if how else "wrong", f"the best by the {' and the '.join(how)} of logprobs" if how
+        return j.parameter("best_of", "honoured" if how else "wrong",
+                           f"the best by the {' and the '.join(how)} of logprobs" if how
                            else f"another text than the best of {BEST} by the sum of logprobs", number)

@@ -1,6 +1,7 @@
 """Duels: at temperature 0 the bias lifts two tokens above all others and sets their distance to a known lead.
 
-Which of the two is answered shows the bias, or what a penalty takes from the first. The lead is that of the answer's own
+Which of the two is answered shows the bias, or what a penalty takes from the first. The lead is that of the answer's
+own
 list: a server's arithmetic may move logits by more than NEAR between two requests."""
 
 from ..adapters import Step
@@ -23,8 +24,8 @@ def duel(c: Collector, name: str, prompt: list[int], top: list, pair: tuple[int,
     at: which of several duels of that name. shift: what a penalty is expected to take from the first."""
     known, (a, b) = dict(top), pair
     bias = {str(a): lift, str(b): round(lift + known[a] - known[b] - lead, 4)}
-    return c.record("parameters", f"duel {name}", prompt, {"a": a, "b": b, "at": at, "shift": shift, "lead": lead}, seed=1,
-                    temperature=0.0, max_tokens=1, logit_bias=bias, **settings)
+    return c.record("parameters", f"duel {name}", prompt, {"a": a, "b": b, "at": at, "shift": shift, "lead": lead},
+                    seed=1, temperature=0.0, max_tokens=1, logit_bias=bias, **settings)
 
 
 def result(settings: dict, step: Step) -> tuple[object, float]:
@@ -85,7 +86,8 @@ def _penalties(c: Collector, ids: list[int]) -> None:
                  for name, value, shift in (("presence_penalty", 1.0, 1.0), ("frequency_penalty", 0.5, 1.5))
                  for near in (NEAR, -NEAR)]
     c.wire.post_all(jobs)
-    for second in [key for key, _ in lists[20] if key not in pair][:3]:  # until one is still listed when the prompt holds it
+    # until one is still listed when the prompt holds it
+    for second in [key for key, _ in lists[20] if key not in pair][:3]:
         prompt = [second if LENGTH - 26 == place else token for place, token in enumerate(prompts[20])]
         top = c.lists([prompt])[0]
         if {*pair, second} <= set(dict(top)):
@@ -109,8 +111,10 @@ def _repetition(c: Collector, prompt: list[int], top: list, pair: tuple[int, int
             break
     other, apart = (second, pair[1]), known[second] - known[pair[0]]
     c.wire.post_all([duel(c, "amount repetition", prompt, top, other, low + more + near, LIFT + MORE, at=reading,
-                          repetition=FACTOR, shift=low + more) for reading, more in (("before", (apart + MORE) * (1 - 1 / FACTOR)),
-                                           ("after", apart * (1 - 1 / FACTOR)), ("after, below 0", apart * (1 - FACTOR)))
+                          repetition=FACTOR, shift=low + more) for reading,
+                     more in (("before", (apart + MORE) * (1 - 1 / FACTOR)),
+                                           ("after", apart * (1 - 1 / FACTOR)),
+                              ("after, below 0", apart * (1 - FACTOR)))
                      for near in (8 * NEAR, -8 * NEAR)])
 
 
@@ -129,7 +133,8 @@ def judge(j: Judge) -> None:
         _bias(j)
     else:
         if "logit_bias" not in j.records[-1].settings.get("dropped", []):
-            j.parameter("logit_bias", "not visible", "not asked: no ids of tokens, no lists in time, or no such parameter")
+            j.parameter("logit_bias", "not visible",
+                        "not asked: no ids of tokens, no lists in time, or no such parameter")
         return
     for name in PENALTIES:
         if j.asked(f"duel {name}"):
@@ -163,7 +168,8 @@ def _bias(j: Judge) -> None:
         return j.parameter("logit_bias", "ignored", "the answers are those without it", rows[-1][0])
     near = max(abs(row[3]) for row in rows)
     if wrong:
-        return j.parameter("logit_bias", "wrong", f"a token that leads by {near:.2f} logits after the bias is not answered "
+        return j.parameter("logit_bias", "wrong",
+                           f"a token that leads by {near:.2f} logits after the bias is not answered "
                            f"({len(wrong)} of {len(rows)} requests)", wrong[0][0])
     for number, text in j.of("parameters", "only one"):
         other = [place for place, step in enumerate(text.steps) if step.token != j.records[number].settings["about"]]
@@ -198,7 +204,8 @@ def _penalty(j: Judge, name: str) -> None:
     for row in _won(j, f"amount {name}"):
         if _is_other(row):
             return j.parameter(name, "wrong", f"it takes {'more' if row[2] == 'b' else 'less'} than "
-                               f"{row[1]['shift']:g} +- {abs(row[3]):.2f} logits from a token that occurs 3 times", row[0])
+                               f"{row[1]['shift']:g} +- {abs(row[3]):.2f} logits from a token that occurs 3 times",
+                               row[0])
     return j.parameter(name, "honoured", words)
 
 
@@ -224,7 +231,8 @@ def _amount(j: Judge, words: str) -> None:
                   and {row[2] for row in rows} == {"a", "b"}), "")
     if won and not holds:
         return j.parameter("repetition", "wrong", "what it takes from two tokens leads to no one offset of logits from "
-                           "logprobs, neither with the bias before the penalty nor after it", next(iter(won.values()))[0][0])
+                           "logprobs, neither with the bias before the penalty nor after it",
+                           next(iter(won.values()))[0][0])
     words += f", bias {holds.partition(',')[0]} the penalty" if holds else "; its amount is not visible"
     taken = [lead for _, _, winner, lead in _won(j, "bisect") if winner == "b"]
     if holds in ("before", "after") and taken:

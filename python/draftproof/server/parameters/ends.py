@@ -21,7 +21,8 @@ def clear(text: Text) -> int:
 def known(c: Collector) -> tuple[str, int]:
     """Returns the prompt with the longest clear greedy text, and how many tokens of it are clear."""
     asked = [record for record in c.wire.records if record.case == "known"] or c.wire.post_all(
-        [c.record("parameters", "known", prompt, seed=7, temperature=0.0, max_tokens=LONGEST) for prompt in PROMPTS[:8]])
+        [c.record("parameters", "known", prompt, seed=7, temperature=0.0, max_tokens=LONGEST)
+         for prompt in PROMPTS[:8]])
     lengths = [(clear(c.adapter.read(record.answer)), record.settings["prompt"]) for record in asked
                if record.status == 200]
     length, prompt = max(lengths, default=(0, ""))
@@ -99,8 +100,8 @@ def _stop(j: Judge, prefixes: list[Text]) -> None:
             return j.parameter("stop", "wrong", f"the finish reason is '{text.finish}'; expected 'stop'", number)
         count = max(text.counted or 0, len(text.steps) if j.adapter.logprobs else 0)
         if count > need:
-            return j.parameter("stop", "wrong", f"{count} tokens are returned; {need} complete the stop string {stop!r}",
-                               number)
+            return j.parameter("stop", "wrong",
+                               f"{count} tokens are returned; {need} complete the stop string {stop!r}", number)
     if rows:
         j.parameter("stop", "honoured", f"the string is {' or '.join(sorted(readings))}, within tokens and over two")
 

@@ -67,4 +67,5 @@ def _masked(j: Judge) -> None:
     test = min(draws.judge(drawn), key=lambda test: test.p)
     bad = test.p < draws.LEVEL / draws.TESTS
     j.add("draws under a schema", "biased" if bad else "ok",
-          f"{test.name}: p = {test.p:.2g}; {test.words}" if bad else f"consistent ({len(drawn.rows)} tokens)", drawn.rows[0].text)
+          f"{test.name}: p = {test.p:.2g}; {test.words}" if bad else f"consistent ({len(drawn.rows)} tokens)",
+          drawn.rows[0].text)

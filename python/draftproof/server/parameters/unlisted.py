@@ -26,7 +26,8 @@ def judge(j: Judge) -> None:
 
     def other(case: str) -> tuple[int, list[int]]:
         """Returns how many texts of a case are judged, and which are not that of temperature 0."""
-        rows = [(number, text.text, best.get(j.records[number].settings["prompt"])) for number, text in j.of("parameters", case)]
+        rows = [(number, text.text, best.get(j.records[number].settings["prompt"])) for number,
+                text in j.of("parameters", case)]
         return sum(wanted is not None for *_, wanted in rows), [
             number for number, text, wanted in rows if wanted is not None and text != wanted]
     count, differ = other("free")
@@ -38,7 +39,8 @@ def judge(j: Judge) -> None:
     for name, value in EXTREMES.items():
         count, differ = other(f"extreme {name}")
         if len(differ) > 1:
-            j.parameter(name, "ignored" if len(differ) == count else "wrong", f"with {value:g} {len(differ)} of {count} texts "
+            j.parameter(name, "ignored" if len(differ) == count else "wrong",
+                        f"with {value:g} {len(differ)} of {count} texts "
                         "are not those of temperature 0", differ[0])
         elif count == len(ASKED):
             j.parameter(name, "honoured", f"{value:g} gives the texts of temperature 0; other values are not visible")
