@@ -20,7 +20,7 @@ struct ScenarioPolicy {
   std::string acceptance;  // acceptance_choice.hpp
   std::string acceptance_where;
   std::shared_ptr<const StepCost> cost;
-  FleetOptions fleet;
+  FleetOptions fleet = {};
 };
 
 struct Scenario {
