@@ -152,6 +152,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--grammar", "--json-schema", "--regex", "--choice"}, "with --beams", samples);
   command.used_only({"--logprob-token-ids"}, "without --logprobs and --prompt-logprobs",
                     [&options] { return options.logprobs || options.prompt_logprobs; });
+  command.used_only({"--best-of", "--length-penalty", "--beam-stopping"}, "without --beams",
+                    [&options] { return options.beams.has_value(); });
   const auto drafts = [&options] { return options.drafter != "none"; };
   command.used_only({"--draft-temperature", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
                     "with --drafter none", drafts);
@@ -221,6 +223,11 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.integers("--logprob-token-ids", options.logprob_token_ids, {0, std::numeric_limits<std::int32_t>::max()},
                    "Tokens whose log-probabilities both list, too; at most 128");
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
+  command.integer("--best-of", options.best_of, {1, 64}, "Hypotheses that beam search keeps (default: as --beams)");
+  command.number("--length-penalty", options.length_penalty, {-100.0, 100.0, false, "a number in [-100, 100]"},
+                 "Score: sum of log-probabilities over length^this");
+  command.choice("--beam-stopping", options.beam_stopping, {"exact", "current_length", "first_finished"},
+                 "When beam search stops: nothing better can come, none is better at its length, enough have ended");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
   command.free_text(
       "--negative-prompt", request.negative_prompt,
@@ -300,6 +307,9 @@ void validate(const GenerateOptions& options) {
     throw usage_error("--policy", "is " + options.policy +
                                       ", which needs to know what a step costs; expected --cost FILE beside it, which "
                                       "draftproof calibrate --this-machine --out FILE writes");
+  if (options.best_of && *options.best_of > *options.beams)
+    throw usage_error("--best-of", "is " + std::to_string(*options.best_of) + "; expected at most --beams, " +
+                                       std::to_string(*options.beams));
   if (options.beams && drafter.kind != DrafterKind::none && !automatic)
     throw usage_error("--beams", "is given with a drafter; expected --drafter none, beam search does not speculate");
   if (options.beams && !options.trace.empty())

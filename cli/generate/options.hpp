@@ -53,6 +53,9 @@ struct GenerateOptions {
   std::optional<std::int64_t> prompt_logprobs;
   std::vector<int> logprob_token_ids;
   std::optional<std::int64_t> beams;
+  std::optional<std::int64_t> best_of;  // nothing: all beams
+  double length_penalty = 1.0;
+  std::string beam_stopping = "exact";
 
   std::string drafter = "auto";     // see automatic_drafter()
   double draft_temperature = -1.0;  // below 0: like the request's

@@ -64,22 +64,24 @@ void search_beams(const GenerateOptions& options, const RequestMaker& maker, Gen
                   GeneratedRequest& request) {
   const DecodingOptions decoding = maker.decoding_options(request.prompt);
   validate(decoding, request.prompt_tokens, run.model.model->vocab_size());
-  ModelSession session(*run.model.model);
   BeamSearchParameters parameters;
   parameters.beam_width = *options.beams;
-  parameters.best_of = *options.beams;
+  parameters.best_of = options.best_of.value_or(*options.beams);
+  parameters.length_penalty = options.length_penalty;
+  parameters.stopping = options.beam_stopping == "exact"            ? BeamStopping::exact
+                        : options.beam_stopping == "current_length" ? BeamStopping::current_length
+                                                                    : BeamStopping::first_finished;
   parameters.eos_ids = decoding.stop.eos_ids;
   parameters.max_tokens = request.prompt.parameters.max_tokens;
-  const auto vocab_size = static_cast<std::size_t>(session.vocab_size());
-  std::vector<float> logits(vocab_size);
-  LogitsDistribution distribution;
-  request.beams = beam_search(request.prompt_tokens, vocab_size, parameters,
-                              [&](std::span<const Token> context, std::span<float> log_probs) {
-                                session.logits(context, logits);
-                                distribution.assign(logits, RowName{});
-                                for (std::size_t i = 0; i < vocab_size; ++i)
-                                  log_probs[i] = distribution.log_probability(static_cast<Token>(i));
-                              });
+  const auto length = static_cast<std::int64_t>(request.prompt_tokens.size()) + parameters.max_tokens + 2;
+  EngineOptions engine_options;
+  engine_options.scheduler.running_max = static_cast<std::int32_t>(*options.beams);
+  engine_options.scheduler.num_blocks = static_cast<std::int32_t>(*options.beams * (length / kKvBlockSlots + 2));
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  Engine engine(*run.model.model, nullptr, sampler, engine_options);
+  request.beams =
+      beam_search(engine, request.prompt_tokens, static_cast<std::size_t>(run.model.model->vocab_size()), parameters);
   for (const BeamHypothesis& beam : request.beams) {
     std::span<const Token> tokens(beam.tokens);
     if (beam.finish_reason == FinishReason::eos) tokens = tokens.first(tokens.size() - 1);

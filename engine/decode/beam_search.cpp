@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "engine/decode/stop.hpp"
+#include "engine/decode/engine.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
 
@@ -104,13 +104,17 @@ class LengthPowers {
   std::vector<double> smallest_from_;
 };
 
+// Told of the contexts of a step, before their log-probabilities are asked for in this order.
+using OnBeams = std::function<void(const std::vector<std::span<const Token>>& contexts)>;
+
 class Search {
  public:
   Search(std::span<const Token> prompt, std::size_t vocab_size, const BeamSearchParameters& parameters,
-         const NextLogProbs& next_log_probs)
+         const NextLogProbs& next_log_probs, const OnBeams& on_beams = {})
       : prompt_size_(prompt.size()),
         parameters_(parameters),
         next_log_probs_(next_log_probs),
+        on_beams_(on_beams),
         eos_ids_(parameters.eos_ids),
         beam_width_(static_cast<std::size_t>(parameters.beam_width)),
         best_of_(static_cast<std::size_t>(parameters.best_of)),
@@ -139,6 +143,11 @@ class Search {
     const std::size_t kept_max = beam_width_ > std::numeric_limits<std::size_t>::max() / (eos_ids_.size() + 2)
                                      ? std::numeric_limits<std::size_t>::max()
                                      : beam_width_ * (eos_ids_.size() + 1);
+    if (on_beams_) {
+      std::vector<std::span<const Token>> contexts;
+      for (const Beam& beam : running_) contexts.emplace_back(beam.context);
+      on_beams_(contexts);
+    }
     std::vector<Candidate> candidates;
     for (std::size_t b = 0; b < running_.size(); ++b) {
       extend(step, b, order[b], candidates);
@@ -229,6 +238,7 @@ class Search {
   std::size_t prompt_size_;
   const BeamSearchParameters& parameters_;
   const NextLogProbs& next_log_probs_;
+  OnBeams on_beams_;
   std::vector<Token> eos_ids_;
   std::size_t beam_width_;
   std::size_t best_of_;
@@ -245,6 +255,41 @@ std::vector<BeamHypothesis> beam_search(std::span<const Token> prompt, std::size
                                         const BeamSearchParameters& parameters, const NextLogProbs& next_log_probs) {
   check(parameters, prompt, vocab_size);
   return Search(prompt, vocab_size, parameters, next_log_probs).run();
+}
+
+std::vector<BeamHypothesis> beam_search(Engine& engine, std::span<const Token> prompt, std::size_t vocab_size,
+                                        const BeamSearchParameters& parameters) {
+  check(parameters, prompt, vocab_size);
+  constexpr std::int64_t kTies = 64;
+  const auto most = static_cast<std::int64_t>(vocab_size);
+  const auto ends = static_cast<std::int64_t>(parameters.eos_ids.size());
+  DecodingOptions one_token;
+  one_token.parameters.temperature = 0.0f;
+  one_token.stop.max_tokens = 1;
+  one_token.num_logprobs = std::min(most, std::min(most, parameters.beam_width) * (ends + 1) + kTies);
+  std::vector<Generation> rows;
+  std::size_t next = 0;
+  const OnBeams compute = [&](const std::vector<std::span<const Token>>& contexts) {
+    std::vector<std::uint64_t> requests;
+    for (const std::span<const Token> context : contexts)
+      requests.push_back(engine.submit(context, one_token, false, "a beam"));
+    rows.clear();
+    next = 0;
+    for (const std::uint64_t request : requests) {
+      std::optional<Generation> row = engine.take(request);
+      for (; !row && engine.step(); row = engine.take(request)) {
+      }
+      if (!row) throw Error(ErrorKind::internal, "beam search", "a beam's request has not ended");
+      if (row->failure) std::rethrow_exception(row->failure);
+      rows.push_back(std::move(*row));
+    }
+  };
+  const NextLogProbs listed = [&](std::span<const Token>, std::span<float> log_probs) {
+    std::ranges::fill(log_probs, -std::numeric_limits<float>::infinity());
+    for (const TokenLogprob& entry : rows[next++].logprobs.front())
+      log_probs[static_cast<std::size_t>(entry.token)] = entry.logprob;
+  };
+  return Search(prompt, vocab_size, parameters, listed, compute).run();
 }
 
 }  // namespace draftproof

@@ -26,6 +26,8 @@
 
 namespace draftproof {
 
+class Engine;
+
 // When to stop once the pool holds best_of hypotheses.
 enum class BeamStopping {
   // When no continuation of a running beam can still enter the pool. The only rule that is exact: with a beam width
@@ -68,5 +70,13 @@ inline constexpr float kLogProbRounding = 0x1p-12F;
 // written, or is above kLogProbRounding, naming step, beam (rank) and token; a beam that no token can follow.
 std::vector<BeamHypothesis> beam_search(std::span<const Token> prompt, std::size_t vocab_size,
                                         const BeamSearchParameters& parameters, const NextLogProbs& next_log_probs);
+
+// The same search in an engine: the beams of a step are requests of one token, computed in one pass and beside the
+// engine's other requests. They share the KV blocks of what they have in common; of a block that is not full each
+// computes its own tokens again, 15 at most. A beam is extended by its first (1 + number of eos ids) * beam_width + 64
+// tokens, so that the result is that of the loop above but where more than 64 tokens at that border have one
+// log-probability. Errors as there, and those of Engine::submit.
+std::vector<BeamHypothesis> beam_search(Engine& engine, std::span<const Token> prompt, std::size_t vocab_size,
+                                        const BeamSearchParameters& parameters);
 
 }  // namespace draftproof

@@ -418,10 +418,9 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   }
   // The same rows, asked for as those of a prompt: what was drawn and what was given.
   const std::string text = "the " + request.at("text").get<std::string>();
-  const ordered_json scored =
-      generate_json(corpus, {"--prompt", text, "--max-tokens", "1", "--logprobs", "0", "--prompt-logprobs", "3",
-                             "--logprob-token-ids", "120,122"})
-          .at("requests")[0];
+  const ordered_json scored = generate_json(corpus, {"--prompt", text, "--max-tokens", "1", "--logprobs", "0",
+                                                     "--prompt-logprobs", "3", "--logprob-token-ids", "120,122"})
+                                  .at("requests")[0];
   const std::size_t given = scored.at("prompt_logprobs").size() - request.at("tokens").size();
   for (std::size_t i = 0; i < request.at("tokens").size(); ++i)
     CHECK(scored.at("prompt_logprobs")[given + i] == request.at("logprobs")[i]);
@@ -463,6 +462,14 @@ TEST_CASE("one beam is greedy decoding, and more are ordered by their scores") {
   const ordered_json beams = generate_json(corpus, four).at("requests")[0].at("beams");
   REQUIRE(beams.size() == 4);
   for (std::size_t i = 1; i < beams.size(); ++i) CHECK(beams[i - 1].at("score") >= beams[i].at("score"));
+  four.insert(four.end(), {"--best-of", "2"});
+  const ordered_json best = generate_json(corpus, four).at("requests")[0].at("beams");
+  CHECK(best == ordered_json::array({beams[0], beams[1]}));
+  four.insert(four.end(), {"--length-penalty", "0"});
+  for (const ordered_json& beam : generate_json(corpus, four).at("requests")[0].at("beams"))
+    CHECK(beam.at("score") == beam.at("sum_logprob"));
+  one.insert(one.end(), {"--best-of", "2"});
+  check_error(corpus, one, "--best-of: is 2; expected at most --beams, 1");
 }
 
 TEST_CASE("options of what is sampled or drafted are refused where nothing is") {

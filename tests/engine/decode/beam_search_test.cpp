@@ -8,6 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "engine/decode/engine.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/model/model_session.hpp"
+#include "tests/engine/decode/toy_model.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -319,4 +323,53 @@ TEST_CASE("wrong beam search parameters and rows are refused by name") {
     std::fill(log_probs.begin(), log_probs.end(), kMinusInfinity);
   };
   CHECK(message_of(p, nothing, ErrorKind::input).starts_with("beam search step 0, beam 0: every log-probability"));
+}
+
+TEST_CASE("beams in an engine are those of the loop, and other requests get the tokens that they get alone") {
+  constexpr std::size_t kVocab = 90;
+  testing::ToyModel target(kVocab, 1, 2);
+  std::int64_t shared = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    Tokens prompt;
+    for (unsigned i = 0; i < 10 + random() % 40; ++i) prompt.push_back(static_cast<Token>(random() % kVocab));
+    BeamSearchParameters parameters;
+    parameters.beam_width = 1 + static_cast<std::int64_t>(seed % 5);
+    parameters.best_of = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(parameters.beam_width));
+    parameters.length_penalty = seed % 2 == 0 ? 1.0 : 0.5;
+    parameters.max_tokens = 20;
+    parameters.eos_ids = {7};
+    ModelSession session(target);
+    std::vector<float> logits(kVocab);
+    LogitsDistribution row;
+    const auto expected =
+        beam_search(prompt, kVocab, parameters, [&](std::span<const Token> context, std::span<float> log_probs) {
+          session.logits(context, logits);
+          row.assign(logits, RowName{});
+          for (std::size_t i = 0; i < kVocab; ++i) log_probs[i] = row.log_probability(static_cast<Token>(i));
+        });
+    PhiloxSource source;
+    SourceSampler<PhiloxSource> sampler(source);
+    EngineOptions options;
+    options.scheduler.num_blocks = 40;
+    options.scheduler.prefill_chunk_max = 13;
+    Engine engine(target, nullptr, sampler, options);
+    DecodingOptions other;
+    other.stop.max_tokens = 60;
+    other.seed = seed;
+    const std::uint64_t beside = engine.submit(prompt, other, false);
+    const auto found = beam_search(engine, prompt, kVocab, parameters);
+    engine.run();
+    CHECK(engine.take(beside)->tokens == generate(target, nullptr, other, prompt, source).tokens);
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(found[i].tokens == expected[i].tokens);
+      CHECK(found[i].score == expected[i].score);
+      CHECK(found[i].finish_reason == expected[i].finish_reason);
+    }
+    CHECK(engine.scheduler().blocks().num_held() == 0);
+    shared += engine.scheduler().metrics().prefix_hits;
+  }
+  CHECK(shared > 1000);
 }
