@@ -11,14 +11,14 @@ from ._results import Audit, FilterCheck, FilterRow, Position, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, sample_shards, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
 from .callable.beams import BeamAudit, audit_beams
-from .callable.constrained import ConstrainedCase
-from .callable.filter_cases import FilterCase
-from .callable.grammars import Grammar, Matcher
+from .callable.cases.constrained import ConstrainedCase
+from .callable.cases.filter_cases import FilterCase
+from .callable.cases.grammars import Grammar, Matcher
+from .callable.cases.request_cases import RequestCase
+from .callable.cases.sample_cases import SampleCase
+from .callable.cases.verify_cases import VerifyCase
+from .callable.cases.verify_sweep import StepsCase
 from .callable.outcome import CallableAudit, CaseResult, Failure
-from .callable.request_cases import RequestCase
-from .callable.sample_cases import SampleCase
-from .callable.verify_cases import VerifyCase
-from .callable.verify_sweep import StepsCase
 from .server import ServerAudit, audit_logprobs, audit_server
 
 __version__ = version("draftproof")

@@ -117,7 +117,7 @@ def main():
     from planted_faults import FAULTS
 
     from draftproof import audit_callable
-    from draftproof.callable import failing
+    from draftproof.callable.facts import failing
 
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--faults", type=int, default=len(TRUTH))

@@ -20,14 +20,14 @@ import numpy as np
 import reference_numpy
 
 import draftproof
-from draftproof.callable.drive import Driver
-from draftproof.callable.request_cases import RequestEntry, request_cases
-from draftproof.callable.request_params import FACTORS
-from draftproof.callable.sample_cases import sample_cases
-from draftproof.callable.sample_sweep import sample_sweep
-from draftproof.callable.schedule import run_of
-from draftproof.callable.verify_cases import verify_cases
-from draftproof.callable.verify_sweep import verify_sweep
+from draftproof.callable.cases.request_cases import RequestEntry, request_cases
+from draftproof.callable.cases.request_params import FACTORS
+from draftproof.callable.cases.sample_cases import sample_cases
+from draftproof.callable.cases.sample_sweep import sample_sweep
+from draftproof.callable.cases.verify_cases import verify_cases
+from draftproof.callable.cases.verify_sweep import verify_sweep
+from draftproof.callable.drive.drive import Driver
+from draftproof.callable.drive.schedule import run_of
 from draftproof.planted.sound import Filter, Sampler, Verifier
 
 N = 2048

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import profiles
-from draftproof.callable.constrained import constrained_cases
-from draftproof.callable.drive import Driver
-from draftproof.callable.filter_cases import filter_case_of, filter_cases
-from draftproof.callable.sample_cases import params_of, sample_cases, step_case
-from draftproof.callable.sample_sweep import sample_sweep
-from draftproof.callable.schedule import run_of
-from draftproof.callable.verify_cases import endpoint_case, verify_cases
-from draftproof.callable.verify_sweep import verify_sweep
+from draftproof.callable.cases.constrained import constrained_cases
+from draftproof.callable.cases.filter_cases import filter_case_of, filter_cases
+from draftproof.callable.cases.sample_cases import params_of, sample_cases, step_case
+from draftproof.callable.cases.sample_sweep import sample_sweep
+from draftproof.callable.cases.verify_cases import endpoint_case, verify_cases
+from draftproof.callable.cases.verify_sweep import verify_sweep
+from draftproof.callable.drive import profiles
+from draftproof.callable.drive.drive import Driver
+from draftproof.callable.drive.schedule import run_of
 
 SAMPLED = [*sample_cases(False), step_case(True), *(e.make() for e in sample_sweep(False)[::7] if e.size < 1 << 17)]
 CASES = {"sample": SAMPLED, "filter": [*filter_cases(False), *filter(None, map(filter_case_of, SAMPLED[-20:]))],

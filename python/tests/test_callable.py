@@ -9,10 +9,10 @@ import pytest
 import reference_numpy
 
 import draftproof
-from draftproof.callable import profiles
-from draftproof.callable.filter_cases import filter_cases
-from draftproof.callable.sample_cases import sample_cases
-from draftproof.callable.verify_cases import endpoint_case, verify_cases
+from draftproof.callable.cases.filter_cases import filter_cases
+from draftproof.callable.cases.sample_cases import sample_cases
+from draftproof.callable.cases.verify_cases import endpoint_case, verify_cases
+from draftproof.callable.drive import profiles
 
 #: Enough for gross faults, quick for tests.
 COARSE = {"tv": 0.15}

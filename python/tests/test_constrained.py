@@ -8,7 +8,7 @@ import pytest
 from planted_faults import FAULTS, WORDS, Trees
 
 import draftproof
-from draftproof.callable import grammars
+from draftproof.callable.cases import grammars
 from draftproof.planted.sound import Constrained
 
 NotRolledBack = FAULTS["constrained"]["state not rolled back"]

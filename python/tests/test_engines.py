@@ -30,7 +30,7 @@ KEYS = {"engine": str, "version": str, "component": str, "file": str, "verdict":
 ADAPTER = """
 import draftproof
 from component import Component
-from draftproof.callable.sample_cases import sample_cases
+from draftproof.callable.cases.sample_cases import sample_cases
 
 def sample(logits, params, seeds):
     return draftproof.sample(logits, {**params, "temperature": params["temperature"] * FACTOR}, seeds)

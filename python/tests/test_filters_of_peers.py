@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable.request_rows import READINGS, Row, shaped
+from draftproof.callable.drive.request_rows import READINGS, Row, shaped
 
 V = 12
 decimal.getcontext().prec = 60

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable.drive import STAGES, Driver
-from draftproof.callable.request_cases import RequestCase
-from draftproof.callable.sample_sweep import sweep as sample_case
-from draftproof.callable.schedule import run_of
-from draftproof.callable.verify_cases import verify_cases
-from draftproof.callable.verify_sweep import sweep as steps_case
+from draftproof.callable.cases.request_cases import RequestCase
+from draftproof.callable.cases.sample_sweep import sweep as sample_case
+from draftproof.callable.cases.verify_cases import verify_cases
+from draftproof.callable.cases.verify_sweep import sweep as steps_case
+from draftproof.callable.drive.drive import STAGES, Driver
+from draftproof.callable.drive.schedule import run_of
 
 OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 EDITS = ("frequency_penalty", "output_tokens", "logit_bias")

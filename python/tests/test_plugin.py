@@ -4,7 +4,7 @@ import json
 
 SAMPLERS = """
 import numpy as np, pytest, draftproof
-from draftproof.callable.sample_cases import sample_cases
+from draftproof.callable.cases.sample_cases import sample_cases
 
 SMALL = [case for case in sample_cases(False) if case.vocab_size <= 12 and not case.may_raise]
 

@@ -7,10 +7,10 @@ import pytest
 
 import draftproof
 from draftproof import _progress
-from draftproof.callable.drive import Driver
+from draftproof.callable.cases.sample_cases import sample_cases
+from draftproof.callable.drive.drive import Driver
 from draftproof.callable.outcome import CallableAudit, Failure
 from draftproof.callable.page import page_of
-from draftproof.callable.sample_cases import sample_cases
 
 SMALL = [case for case in sample_cases(False) if case.vocab_size <= 12 and not case.may_raise]
 
@@ -65,7 +65,7 @@ def test_an_interrupt_ends_an_audit_with_what_was_found(monkeypatch, temperature
             raise KeyboardInterrupt
         return ordinary(driver, *given)
 
-    from draftproof.callable import drive
+    from draftproof.callable.drive import drive
     ordinary = drive.Driver.__call__
     monkeypatch.setattr(drive.Driver, "__call__", interrupted)
     audit = draftproof.audit_callable(

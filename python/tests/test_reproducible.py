@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable.sample_sweep import sweep
-from draftproof.callable.verify_sweep import verify_sweep
+from draftproof.callable.cases.sample_sweep import sweep
+from draftproof.callable.cases.verify_sweep import verify_sweep
 
 CALLS = itertools.count()
 #: One case is enough: what is asked for here has cases of its own.

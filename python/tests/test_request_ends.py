@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable.drive import Driver
-from draftproof.callable.request_cases import RequestCase
-from draftproof.callable.request_heeded import heeded
-from draftproof.callable.request_run import RequestRun
+from draftproof.callable.cases.request_cases import RequestCase
+from draftproof.callable.drive.drive import Driver
+from draftproof.callable.drive.request_heeded import heeded
+from draftproof.callable.drive.request_run import RequestRun
 
 ENDS = ("stop_ids", "stop_words", "max_tokens")
 

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import callee, sample_sweep
-from draftproof.callable.drive import Driver
-from draftproof.callable.request_cases import FILTERS, RequestCase, request_cases
-from draftproof.callable.request_heeded import heeded
-from draftproof.callable.request_params import FACTORS, columns
-from draftproof.callable.request_rows import READINGS, shaped
-from draftproof.callable.request_run import RequestRun
-from draftproof.callable.sample_cases import OFF
+from draftproof.callable.cases import sample_sweep
+from draftproof.callable.cases.request_cases import FILTERS, RequestCase, request_cases
+from draftproof.callable.cases.request_params import FACTORS, columns
+from draftproof.callable.cases.sample_cases import OFF
+from draftproof.callable.drive import callee
+from draftproof.callable.drive.drive import Driver
+from draftproof.callable.drive.request_heeded import heeded
+from draftproof.callable.drive.request_rows import READINGS, shaped
+from draftproof.callable.drive.request_run import RequestRun
 
 EVERY = tuple(name for name in FACTORS if name != "bitmask" and not FACTORS[name].is_end)
 #: What two of process_rows do not take together.

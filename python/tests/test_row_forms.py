@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import audit_callable, callee, sample_sweep
-from draftproof.callable.row_forms import half_rows, nan_rows
+from draftproof.callable import audit_callable
+from draftproof.callable.cases import sample_sweep
+from draftproof.callable.drive import callee
+from draftproof.callable.drive.row_forms import half_rows, nan_rows
 
 LEVEL = 1e-7
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable.constrained import constrained_case
+from draftproof.callable.cases.constrained import constrained_case
+from draftproof.callable.cases.sample_cases import params_of, shown
+from draftproof.callable.cases.sample_sweep import sweep as sample_sweep
+from draftproof.callable.cases.verify_sweep import StepsCase
+from draftproof.callable.cases.verify_sweep import sweep as verify_sweep
+from draftproof.callable.drive.snippet import expression_of
 from draftproof.callable.outcome import CallableAudit, CaseResult, Failure, sentence_of, where_it_fails
-from draftproof.callable.sample_cases import params_of, shown
-from draftproof.callable.sample_sweep import sweep as sample_sweep
-from draftproof.callable.snippet import expression_of
-from draftproof.callable.verify_sweep import StepsCase
-from draftproof.callable.verify_sweep import sweep as verify_sweep
 from draftproof.planted.sound import Constrained, Verifier
 
 PEAKED = "rows whose likeliest token has 0.96"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable.sample_cases import sample_cases
+from draftproof.callable.cases.sample_cases import sample_cases
 
 PARAMS = {"temperature": 0.8, "top_k": 7, "top_p": 0.9, "repetition_penalty": 1.2,
           "output_tokens": [[1, 2], [3], [], [4]]}

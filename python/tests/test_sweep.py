@@ -10,25 +10,16 @@ from planted_faults import FAULTS
 
 import draftproof
 from draftproof import planted
-from draftproof.callable import (
-    audit_callable,
-    callee,
-    dependence,
-    described,
-    evidence,
-    hypotheses,
-    pairs,
-    profiles,
-    regimes,
-    rows,
-    sample_sweep,
-    verify_sweep,
-)
-from draftproof.callable.drive import Driver
-from draftproof.callable.filter_cases import filter_case_of
-from draftproof.callable.sample_cases import SampleCase, params_of
-from draftproof.callable.sample_judge import Judgement
-from draftproof.callable.schedule import run_of
+from draftproof.callable import audit_callable
+from draftproof.callable.cases import regimes, rows, sample_sweep, verify_sweep
+from draftproof.callable.cases.filter_cases import filter_case_of
+from draftproof.callable.cases.sample_cases import SampleCase, params_of
+from draftproof.callable.drive import callee, profiles
+from draftproof.callable.drive.drive import Driver
+from draftproof.callable.drive.schedule import run_of
+from draftproof.callable.evidence import evidence
+from draftproof.callable.evidence.sample_judge import Judgement
+from draftproof.callable.facts import dependence, described, hypotheses, pairs
 from draftproof.planted import sound
 from draftproof.planted.table import SOUND
 

@@ -5,7 +5,7 @@ import pytest
 
 import draftproof
 from draftproof import _forms
-from draftproof.callable.sample_cases import sample_cases
+from draftproof.callable.cases.sample_cases import sample_cases
 
 
 def rows():

@@ -9,7 +9,7 @@ from component import mixed
 from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject
 from sglang.srt.speculative.spec_utils import generate_token_bitmask
 
-from draftproof.callable.constrained import constrained_cases
+from draftproof.callable.cases.constrained import constrained_cases
 
 
 class ToyGrammar(BaseGrammarObject):

@@ -29,7 +29,7 @@ def penalized(logits: np.ndarray, params: dict[str, np.ndarray]) -> np.ndarray:
 
 def with_penalties() -> dict[str, Any]:
     """Options of a component of samplers: the generic cases with small vocabularies."""
-    from draftproof.callable.sample_cases import sample_cases
+    from draftproof.callable.cases.sample_cases import sample_cases
 
     return {"distribution": penalized, "cases": [case for case in sample_cases(False) if 8 <= case.vocab_size <= 33
                                                  and not case.readings and not case.may_raise]}
@@ -39,7 +39,7 @@ def with_constraints(cuts: bool = True) -> dict[str, Any]:
     """Options of a component of filters: the generic cases, in whose rows the tokens are masked that the engine should
     drop; without those about exact ties, which a bias would break by its rounding. Without cuts: top-k and top-p are
     off."""
-    from draftproof.callable.filter_cases import filter_cases
+    from draftproof.callable.cases.filter_cases import filter_cases
 
     cases = []
     for case in filter_cases(False):

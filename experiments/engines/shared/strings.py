@@ -129,7 +129,7 @@ def sampler_of(step: Step) -> Callable[..., np.ndarray]:
 def options(filters: bool = True, greedy_alone: bool = False) -> dict[str, Any]:
     """Options of a component: cases of 1 to 70 requests, temperatures and filters of their own, greedy ones among
     them."""
-    from draftproof.callable.sample_cases import SampleCase, params_of
+    from draftproof.callable.cases.sample_cases import SampleCase, params_of
 
     rng = np.random.default_rng(64)
 

@@ -20,7 +20,7 @@ from transformers.generation.logits_process import (
 from transformers.generation.utils import _speculative_sampling
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from draftproof.callable.sample_cases import sample_cases
+from draftproof.callable.cases.sample_cases import sample_cases
 
 
 def warpers(temperature, top_k, top_p, min_p):

@@ -10,7 +10,7 @@ from vllm.v1.sample.ops import topk_topp_triton
 from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p, apply_top_k_top_p_pytorch
 from vllm.v1.sample.sampler import Sampler
 
-from draftproof.callable.filter_cases import filter_cases
+from draftproof.callable.cases.filter_cases import filter_cases
 
 choose = topk_topp_triton._topk_topp._dispatch_fn
 

@@ -1,21 +1,17 @@
 """Driving a sampler, a filter or a verifier that is somebody else's: cases, calls, judgements, and what is said of a
 failure.
 
-audit_callable: the audit, stage by stage. outcome: its result and sentence. beams: audits of beam search.
-cases: what is asked. regimes and rows, of which sample_cases, filter_cases, verify_cases, request_cases and constrained
-are made;
-    sample_sweep and verify_sweep go once through all regimes; varied changes a case that failed; ranges: what a
-    callable takes.
-drive: how it is asked. drive makes a call, callee says what the callable takes and answers, schedule and profiles how
-long; request_run
-    drives whole requests, reproducible equal calls, row_forms rows of other types; snippet: the code that shows a
-    failure again.
+audit_callable: the audit, stage by stage; outcome: its result and sentence; page: its report; beams: audits of beams.
+cases: what is asked. regimes and rows, of which sample_cases, filter_cases, verify_cases, request_cases and
+    constrained are made; sample_sweep and verify_sweep go once through all regimes; varied changes a case that failed;
+    ranges: what a callable takes.
+drive: how it is asked. drive makes a call; callee: what the callable takes and answers; schedule and profiles: how
+    long; request_run drives whole requests, request_heeded and request_rows tell which parameters are read;
+    reproducible: equal calls; row_forms: rows of other types; snippet: the code that shows a failure again.
 evidence: what came against what should. evidence bets on draws; sample_judge, verify_judge, logprobs and request_ends
-judge a run;
-    readings: which of the usual ones a callable has.
-facts: what is said of a failure. failing asks, in this order: pairs what it needs, dependence whether on seeds or
-earlier calls, hypotheses
-    which wrong rule predicts other cases (accounts: what came, as rules see it; row_, filter_, noise_, draw_, kept_ and
-    step_hypotheses: the rules; step_likelihood: chain verification with one thing wrong; emitted: steps that no
-    verifier may emit), described what was measured where there is none.
+    judge a run; readings: which of the usual ones a callable has.
+facts: what is said of a failure. failing asks, in this order: pairs (what it needs), dependence (on seeds or earlier
+    calls), hypotheses (which wrong rule predicts other cases), described (what was measured where none does).
+    accounts: what came, as rules see it; row_, filter_, noise_, draw_, kept_ and step_hypotheses: the rules;
+    step_likelihood: chain verification with one thing wrong; emitted: steps that no verifier may emit.
 """

@@ -10,27 +10,27 @@ import numpy as np
 
 from .._core import Error
 from .._progress import Progress
-from .callee import Callee
-from .constrained import ConstrainedCase
-from .drive import STAGES, CallFailure, Driver
-from .evidence import shown_by
-from .failing import ELEMENTS, Explainer, size_of
-from .filter_cases import FilterCase
+from .cases.constrained import ConstrainedCase
+from .cases.filter_cases import FilterCase
+from .cases.ranges import Ranges, checked
+from .cases.request_cases import RequestCase, RequestEntry, request_cases
+from .cases.sample_cases import SampleCase
+from .cases.verify_cases import VerifyCase
+from .cases.verify_sweep import PACE, StepsCase, pace_of
+from .drive.callee import Callee
+from .drive.drive import STAGES, CallFailure, Driver
+from .drive.processes import in_processes
+from .drive.profiles import Clock, Profile, profile_of
+from .drive.reproducible import ROWS
+from .drive.request_heeded import heeded
+from .drive.row_forms import half_rows, nan_rows
+from .drive.schedule import Trial, cost, planned_n, rounds, run_of, with_batch
+from .drive.snippet import snippet_of
+from .evidence.evidence import shown_by
+from .facts.failing import ELEMENTS, Explainer, size_of
+from .facts.pairs import minimal
 from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .page import page_of
-from .pairs import minimal
-from .processes import in_processes
-from .profiles import Clock, Profile, profile_of
-from .ranges import Ranges, checked
-from .reproducible import ROWS
-from .request_cases import RequestCase, RequestEntry, request_cases
-from .request_heeded import heeded
-from .row_forms import half_rows, nan_rows
-from .sample_cases import SampleCase
-from .schedule import Trial, cost, planned_n, rounds, run_of, with_batch
-from .snippet import snippet_of
-from .verify_cases import VerifyCase
-from .verify_sweep import PACE, StepsCase, pace_of
 
 #: The kinds of callables, each with the types of its cases.
 KINDS: dict[str, tuple[type, ...]] = {"sample": (SampleCase, RequestCase), "filter": (FilterCase, RequestCase),

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from . import evidence
-from .drive import CallFailure, Driver
-from .filter_cases import FilterCase
+from .cases.filter_cases import FilterCase
+from .cases.sample_cases import SampleCase
+from .drive.drive import CallFailure, Driver
+from .drive.schedule import run_of
+from .evidence import evidence
 from .outcome import CallableAudit
-from .sample_cases import SampleCase
-from .schedule import run_of
 
 #: Draws of a drawn row's case, at most, and its tokens: those that differ most.
 DRAWS_MAX, TOKENS = 20_000, 24

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, Sequence
 from .._core import Error
 from .._results import html_of
 from ..callable.audit_callable import audit_callable
-from ..callable.profiles import PROFILES, profile_of
+from ..callable.drive.profiles import PROFILES, profile_of
 from . import table
 
 SOUND = "sound"

@@ -1,0 +1,1 @@
+"""How it is asked: calls, their time, and the code that makes them again."""

@@ -1,0 +1,1 @@
+"""What came against what should: bets, judgements, readings."""

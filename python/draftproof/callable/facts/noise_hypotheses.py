@@ -1,0 +1,155 @@
+"""Rules of random numbers that would give what came (hypotheses.py): a number that another draw had, seeds that are
+taken for one another, draws that are made wrongly."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterator
+
+import numpy as np
+
+from ..evidence import evidence
+from .filter_hypotheses import Rare
+
+#: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
+STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0
+#: Pairs of seeds that draw alike which one that does not outweighs.
+UNLIKE = 20.0
+
+LOW = (32, 16, 12, 10, 8, 31, 24, 20, 40, 48, 53, 63)
+#: What may be left of a seed [n] uint64, the likeliest first.
+LEFT_OF_SEEDS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+    *((f"seeds are cut to their low {bits} bits", lambda seed, bits=bits: seed & np.uint64((1 << bits) - 1))
+      for bits in LOW),
+    ("seeds are rounded to float32", lambda seed: seed.astype(np.float32)),
+    ("seeds are rounded to float64", lambda seed: seed.astype(np.float64)),
+    ("seeds are cut to their high 32 bits", lambda seed: seed >> np.uint64(32)),
+    *((f"seeds lose bit {bit}", lambda seed, bit=bit: seed & ~np.uint64(1 << bit)) for bit in range(16, 64)))
+
+
+def repeats_of(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+    """Nats for it that draws [n], call after call, are those of their place some calls before, or of a row before them
+    in the call; which. row: [n], of each draw."""
+    best = (0.0, "")
+    by_chance = np.minimum((probabilities * probabilities).sum(axis=1), 1.0)
+    row = _alike(probabilities)[row]
+    # Counts of rows that were drawn often: another distribution is no repetition.
+    pairs, count = np.unique(np.stack([row, token]), axis=1, return_counts=True)
+    drawn = np.bincount(row, minlength=len(by_chance))
+    often = np.bincount(pairs[0], weights=count * (count - 1.0),
+                        minlength=len(by_chance)) / np.maximum(drawn * (drawn - 1.0), 1.0)
+    by_chance = np.where(drawn >= 32, np.maximum(by_chance, often), by_chance)
+    for lag, words, paired in _lags(len(row), batch):
+        same = (row[lag:] == row[:-lag]) & paired
+        if same.mean() > 0.4:
+            chance = by_chance[row[lag:][same]]
+            equal, open_ = (token[lag:] == token[:-lag])[same], chance < 1.0
+            if equal[open_].sum() > 1.5 * chance[open_].sum():
+                best = max(best, (evidence.marked_log_e(equal[open_], chance[open_]), words))
+        for shift in (-1, 1) if lag == 1 < batch and same.any() else ():  # of seeds that follow one another
+            chance, equal = by_chance[row[lag:][same]], (token[lag:] == token[:-lag] + shift)[same]
+            if equal.sum() > 1.5 * chance.sum():
+                best = max(best, (evidence.marked_log_e(equal, np.minimum(chance, 0.999)), f"{words}, a token further"))
+    return best
+
+
+def shared_of(begin: np.ndarray, end: np.ndarray, batch: int) -> tuple[float, str]:
+    """As repeats_of, of random numbers in [begin, end) [n]: do those of pairs of draws overlap as one number would have
+    it?"""
+    best, mass = (0.0, ""), end - begin
+    for lag, words, paired in _lags(len(begin), batch):
+        both = np.minimum(end[lag:], end[:-lag]) - np.maximum(begin[lag:], begin[:-lag])
+        ratio = np.maximum(both, 0.0) / np.maximum(mass[lag:] * mass[:-lag], 1e-30)
+        best = max(best, (float(np.log((1.0 - STRAY_PAIRS) * ratio[paired] + STRAY_PAIRS).sum()), words))
+    return best
+
+
+def shared_sums(probabilities: np.ndarray, row: np.ndarray, token: np.ndarray, batch: int) -> tuple[float, str]:
+    """shared_of, of numbers that are looked up in running sums, by ids or from the likeliest token on."""
+    found = []
+    for order in (np.broadcast_to(np.arange(probabilities.shape[1]), probabilities.shape),
+                  np.argsort(-probabilities, axis=1, kind="stable")):
+        sums = np.empty(probabilities.shape)
+        np.put_along_axis(sums, order, np.cumsum(np.take_along_axis(probabilities, order, axis=1), axis=1), axis=1)
+        found.append(shared_of(sums[row, token] - probabilities[row, token], sums[row, token], batch))
+    return max(found)
+
+
+def _alike(probabilities: np.ndarray) -> np.ndarray:
+    """[G]: of each row the first that is equal."""
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), g) for g, row in enumerate(probabilities)], np.int64)
+
+
+def _lags(count: int, batch: int) -> list[tuple[int, str, np.ndarray]]:
+    """(draws apart, whose number it is, which pairs [count - lag] are meant)"""
+    at = np.arange(count)
+    out = [(batch * i, "the call before") for i in range(1, 13)] + [(lag, "another row of the call")
+            for lag in (1, 2, 16, 32, 64) if lag < batch]
+    return [(lag, words, (lag >= batch) | (at[lag:] // batch == at[:-lag] // batch)) for lag,
+            words in out if lag < count]
+
+
+def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, token: np.ndarray) -> str:
+    """Of draws [n] with these seeds: which seeds draw alike, by what is left of them; '' if none do."""
+    row = _alike(probabilities)[row]
+    by_chance = np.clip((probabilities * probabilities).sum(axis=1), 1e-9, 1.0)[row]
+    most = 1.0
+    words: list[str] = []
+    for name, left_of in LEFT_OF_SEEDS:
+        left = np.unique(left_of(seed), return_inverse=True)[1].ravel()
+        order = np.lexsort((np.arange(len(seed)), left, row))
+        a, b = order[:-1], order[1:]
+        pair = (left[a] == left[b]) & (row[a] == row[b]) & (seed[a] != seed[b]) & (by_chance[a] < 0.9)
+        equal = token[a][pair] == token[b][pair]
+        nats = float(-np.log(by_chance[a][pair][equal]).sum())
+        score = equal.sum() - UNLIKE * np.count_nonzero(~equal)
+        if score >= most and nats > LEAST_OF_SEEDS:
+            words = [*(words if score == most else []), name]
+            most = score
+    return ", or ".join(words[:3])
+
+
+# --- Draws that are made wrongly: probabilities [n, V] -> those with which tokens come -------------------------------
+
+Draws = Callable[[np.ndarray], np.ndarray]
+
+
+def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
+    for tile in (1024, 4096, 8192, 1 << 15, 1 << 16):
+        if tile < size:
+            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: folded(p,
+                    tile)
+    yield Rare("the token is 0"), lambda p: _only(p, 0)
+    yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
+    yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))
+    for bits in (8, 10, 11, 12, 16, 23, 24):
+        yield Rare(f"random numbers of a race have {bits} bits"), lambda p, bits=bits: _race_of_bits(p, bits)
+        yield Rare(f"random numbers have {bits} bits"), lambda p, bits=bits: _inverse_of_bits(p, bits)
+
+
+def folded(p: np.ndarray, tile: int) -> np.ndarray:
+    """[n, V]: the mass of every id on its place in its tile."""
+    out = np.zeros(p.shape)
+    for begin in range(0, p.shape[1], tile):
+        part = p[:, begin:begin + tile]
+        out[:, :part.shape[1]] += part
+    return out
+
+
+def _only(p: np.ndarray, token: int) -> np.ndarray:
+    out = np.zeros_like(p)
+    out[:, token] = 1.0
+    return out
+
+
+def _race_of_bits(p: np.ndarray, bits: int) -> np.ndarray:
+    """The first token whose number is 0 wins, if there is one."""
+    zero = 2.0 ** -bits
+    first = np.where(p > 0.0, zero * (1.0 - zero) ** (np.cumsum(p > 0.0, axis=1) - 1.0), 0.0)
+    return first + (1.0 - first.sum(axis=1, keepdims=True)) * p
+
+
+def _inverse_of_bits(p: np.ndarray, bits: int) -> np.ndarray:
+    ends = np.minimum(np.ceil(np.cumsum(p, axis=1, dtype=np.float64) * 2.0 ** bits - 1e-6), 2.0 ** bits)
+    ends[:, -1] = 2.0 ** bits
+    return np.diff(ends, axis=1, prepend=0.0) * 2.0 ** -bits
