@@ -139,9 +139,10 @@ TEST_CASE("a saturated server gives what a full batch gives, however many wait")
   CHECK(held.metrics.queue.mean_ns() == 0.0);
 }
 
-// Pools split a Poisson stream by lot, so that each server is M/D/1 at its own load; a router in turn makes arrivals
-// more even, and one that looks at the queues waits least.
-TEST_CASE("servers in pools wait as M/D/1 does, in turn less, and by the fewest requests least") {
+// Pools split a Poisson stream by lot, so that each server is M/D/1 at its own load. In turn at constant service is one
+// queue before both, M/D/2, of which Cosmetatos (Operational Research Quarterly 26, 1975) has the mean wait within 1 %:
+// 0.4916 S at a load of 0.7. At exponential service the fewest requests wait least.
+TEST_CASE("servers in pools wait as M/D/1 does, in turn as M/D/2, and by the fewest requests least if lengths differ") {
   constexpr double kLoad = 0.7;
   const double wait_ns = kLoad * kStepNs / (2.0 * (1.0 - kLoad));
   WorkloadOptions workload = poisson(200'000, 2.0 * kLoad * 1e9 / kStepNs, {LengthKind::constant, 1.0});
@@ -156,16 +157,13 @@ TEST_CASE("servers in pools wait as M/D/1 does, in turn less, and by the fewest 
   CHECK(pools.ttft_guided.count + pools.ttft_plain.count == 200'000);
   CHECK(static_cast<double>(pools.ttft_guided.count) == Approx(100'000).epsilon(0.01));
   options.fleet.guided_servers = 0;
-  const ServingResult in_turn = serve(workload, options, 1);
+  CHECK(serve(workload, options, 1).queue_mean_ns == Approx(0.4916 * kStepNs).epsilon(0.03));
+  WorkloadOptions differ = poisson(20'000, 2.0 * kLoad * 1e9 / (20.0 * kStepNs), {LengthKind::exponential, 20.0});
+  const ServingResult in_turn = serve(differ, options, 1);
   options.fleet.router = Router::fewest_requests;
-  const ServingResult fewest = serve(workload, options, 1);
-  options.fleet.router = Router::fewest_tokens;
-  const ServingResult tokens = serve(workload, options, 1);
-  CHECK(in_turn.queue_mean_ns < 0.8 * pools.queue_mean_ns);
+  const ServingResult fewest = serve(differ, options, 1);
   CHECK(fewest.queue_mean_ns < 0.8 * in_turn.queue_mean_ns);
-  CHECK(tokens.queue_mean_ns < in_turn.queue_mean_ns);
   CHECK(fewest.ttft.p99_ns < in_turn.ttft.p99_ns);
-  CHECK(in_turn.ttft.p99_ns < pools.ttft.p99_ns);
 }
 
 TEST_CASE("two servers that are always busy serve twice what one does") {
