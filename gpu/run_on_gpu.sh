@@ -48,6 +48,7 @@ if ((build_only)); then echo "built $program"; exit 0; fi
 
 export DRAFTPROOF_REQUIRE_GPU=1
 deadline=$((SECONDS + minutes * 60))
+left() { local seconds=$((deadline - SECONDS)); echo $((seconds > 20 ? seconds : 20)); }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -67,7 +68,9 @@ random_equal=$(cat "$work"/random-*.json | grep -c '"verdict": "equal"' || true)
 # --- Benchmark, and what limits the kernel that is furthest from its bytes, where Nsight Compute is here. -------------------------
 mkdir -p "$work/inputs"
 "$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --out "$work/bench.json" >"$work/bench.txt"
-worst=$(awk -F'"' '/"name":/ { name = $4 } /"share_of_bandwidth":/ { split($3, value, /[ :,]+/); if (least == "" || value[2] + 0 < least) { least = value[2] + 0; worst = name } }
+# Below 32 MB a launch takes longer than the bytes.
+worst=$(awk -F'"' '/"name":/ { name = $4 } /"what":/ { what = $4 } /"bytes":/ { split($3, bytes, /[ :,]+/) }
+  /"share_of_bandwidth":/ { split($3, share, /[ :,]+/); if (bytes[2] >= 32e6 && (least == "" || share[2] + 0 < least)) { least = share[2] + 0; worst = name " " what } }
   END { print worst }' "$work/bench.json")
 if command -v ncu >/dev/null && [[ -n $worst ]]; then
   timeout 60 ncu --section SpeedOfLight --section Occupancy --section WarpStateStats --launch-count 8 \
@@ -78,7 +81,7 @@ fi
 # One that does not end in its share of the time that is left is reported as such.
 : >"$work/sanitizer.txt"
 if command -v compute-sanitizer >/dev/null; then
-  share=$(((deadline - SECONDS) / 4 + 20))
+  share=$(($(left) / 4))  # of each tool's two runs; the other half is for what comes after
   for tool in memcheck racecheck initcheck synccheck; do
     {
       status=0
@@ -104,14 +107,14 @@ fi
 library='{"available": false}'
 if command -v nvcc >/dev/null; then
   nvcc -shared -Xcompiler -fPIC -arch=native -I"$root/gpu" "$root/gpu/skeleton/cuda/kernels.cu" -o "$work/libkernels.so"
-  timeout 90 "$program" regress --library "$work/libkernels.so" --json >"$work/library.json" || true
+  timeout "$(($(left) / 2))" "$program" regress --library "$work/libkernels.so" --json >"$work/library.json" || true
   [[ ! -s $work/library.json ]] || library=$(cat "$work/library.json")
 fi
 
 # --- The same work by PyTorch on the same tensors. -----------------------------------------------------------------------------
 echo '{"available": false}' >"$work/peer.json"
 if (cd "$root" && python3 -c "import torch; assert torch.cuda.is_available()") 2>/dev/null; then
-  timeout 180 python3 "$root/gpu/bench/peer_pytorch.py" "$work/inputs" >"$work/peer.json" 2>"$work/peer.log" ||
+  timeout "$(left)" python3 "$root/gpu/bench/peer_pytorch.py" "$work/inputs" >"$work/peer.json" 2>"$work/peer.log" ||
     { tail -n 5 "$work/peer.log" >&2; echo '{"available": false}' >"$work/peer.json"; }
 fi
 

@@ -81,7 +81,9 @@ void run_device_bench(const DeviceBenchOptions& options, const std::vector<std::
 #if defined(DRAFTPROOF_HAS_CUDA)
   const bench::KernelSizes sizes = options.quick ? kQuickKernelSizes : bench::KernelSizes{};
   std::vector<bench::KernelCase> cases = bench::kernel_cases(sizes, options.write_inputs);
-  std::erase_if(cases, [&](const bench::KernelCase& c) { return c.name.find(options.filter) == std::string::npos; });
+  std::erase_if(cases, [&](const bench::KernelCase& c) {
+    return (c.name + " " + c.what).find(options.filter) == std::string::npos;
+  });
   if (cases.empty()) throw usage_error("--filter", "no measurement has '" + options.filter + "' in its name");
   Json document = json_document(arguments);
   document["gpu"] = gpu_json();

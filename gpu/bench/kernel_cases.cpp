@@ -130,7 +130,7 @@ void give_proposal_sums(VerifyCall& call) {
 }
 
 KernelCase chain_probabilities(const KernelSizes& sizes) {
-  KernelCase out{"verify_chain_probabilities", sizes_text(sizes) + " f32", 0.025, std::nullopt, {}};
+  KernelCase out{"verify_chain_probabilities", sizes_text(sizes) + " f32", 0.025, {}};
   out.prepare = [sizes] {
     const auto call = verify_call(sizes, DRAFTPROOF_PROBABILITIES, DRAFTPROOF_F32, {});
     // One row of the target and one of the proposal a request: the rejected position.
@@ -147,7 +147,7 @@ using Verifier = void (*)(const draftproof_verify_arguments&, const draftproof_s
 KernelCase on_logits(const char* name, const KernelSizes& sizes, bool gives_sums, std::optional<double> goal_ms,
                      VerifierBytes workspace_bytes, Verifier verifier, const std::filesystem::path& write_inputs) {
   const char* const what = gives_sums ? " bf16, the drafter's sums given" : " bf16, target and draft";
-  return {name, sizes_text(sizes) + what, goal_ms, std::nullopt, [=] {
+  return {name, sizes_text(sizes) + what, goal_ms, [=] {
             const auto call = verify_call(sizes, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, write_inputs);
             if (gives_sums) give_proposal_sums(*call);
             const std::int64_t rows = sizes.requests * ((gives_sums ? 1 : 2) * sizes.draft_len + 1);
@@ -169,8 +169,7 @@ KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
   const std::int64_t rows = sizes.requests * (sizes.draft_len + 1);
   KernelCase out{"mass_pass_" + regress::dtype_text(dtype),
                  std::to_string(rows) + " rows V=" + std::to_string(sizes.vocab_size),
-                 std::nullopt,
-                 0.85,
+                 dtype == DRAFTPROOF_F32 ? 0.052 : 0.03,
                  {}};
   out.prepare = [sizes, rows, dtype] {
     auto call = std::make_shared<Call<draftproof_mass_pass_arguments>>();
@@ -195,7 +194,7 @@ KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
 KernelCase guidance(const KernelSizes& sizes, std::int32_t dtype) {
   const std::int64_t rows = sizes.requests * (sizes.draft_len + 1);
   return {"guidance_" + regress::dtype_text(dtype),
-          std::to_string(rows) + " rows V=" + std::to_string(sizes.vocab_size), std::nullopt, std::nullopt,
+          std::to_string(rows) + " rows V=" + std::to_string(sizes.vocab_size), dtype == DRAFTPROOF_F32 ? 0.15 : 0.11,
           [sizes, rows, dtype] {
             const auto call = std::make_shared<Call<draftproof_guidance_arguments>>();
             draftproof_guidance_arguments& a = call->arguments;
@@ -221,7 +220,7 @@ KernelCase logprobs(std::int64_t rows, std::int64_t vocab_size, float spread) {
   return {"logprobs",
           std::to_string(rows) + " rows V=" + std::to_string(vocab_size) + " bf16, 20 reported" +
               (spread != kLogitSpread ? ", peaked" : ""),
-          std::nullopt, std::nullopt, [rows, vocab_size, spread] {
+          rows == 384 ? std::optional(0.08) : std::nullopt, [rows, vocab_size, spread] {
             const auto call = std::make_shared<Call<draftproof_logprobs_arguments>>();
             draftproof_logprobs_arguments& a = call->arguments;
             a.rows = rows;
@@ -252,7 +251,7 @@ KernelCase verify_tree(const KernelSizes& sizes, draftproof_tree_rule rule) {
   return {from_logits ? "verify_tree_logits" : "verify_tree_probabilities",
           "B=" + std::to_string(sizes.requests) + " nodes=15 V=" + std::to_string(sizes.vocab_size) +
               (from_logits ? " bf16, target only" : " f32, rrsw"),
-          std::nullopt, std::nullopt, [sizes, rule, from_logits, kind, dtype] {
+          from_logits ? 0.09 : 0.12, [sizes, rule, from_logits, kind, dtype] {
             const regress::RandomTrees trees = bench_trees(sizes);
             const auto rows_of = [&](std::uint64_t seed) {
               return bench_rows(seed, first_positions(trees.rows()), sizes.vocab_size, kLogitSpread, kind, dtype);
@@ -289,7 +288,7 @@ KernelCase verify_tree(const KernelSizes& sizes, draftproof_tree_rule rule) {
 }
 
 KernelCase tree_mask(const KernelSizes& sizes) {
-  return {"tree_mask", "B=" + std::to_string(sizes.requests) + " nodes=15", std::nullopt, std::nullopt, [sizes] {
+  return {"tree_mask", "B=" + std::to_string(sizes.requests) + " nodes=15", std::nullopt, [sizes] {
             const regress::RandomTrees trees = bench_trees(sizes);
             const auto call = std::make_shared<Call<draftproof_tree_mask_arguments>>();
             draftproof_tree_mask_arguments& a = call->arguments;
@@ -314,7 +313,7 @@ KernelCase kv_commit(const KernelSizes& sizes) {
   constexpr std::int64_t kSlotBytes = 2 * 8 * 128 * 2;
   return {
       "kv_commit", "B=" + std::to_string(sizes.requests) + " nodes=15, 32 layers, 4096 bytes a slot", std::nullopt,
-      std::nullopt, [sizes] {
+      [sizes] {
         const regress::RandomTrees trees = bench_trees(sizes);
         std::vector<std::int32_t> num_accepted;
         std::vector<std::int32_t> path;
@@ -373,8 +372,8 @@ std::string text_of(const Sampling& how) {
   return text;
 }
 
-KernelCase sample_rows(const std::string& name, const Sampling& how, std::optional<double> goal_share = std::nullopt) {
-  return {name, text_of(how), std::nullopt, goal_share, [how] {
+KernelCase sample_rows(const std::string& name, const Sampling& how, std::optional<double> goal_ms = std::nullopt) {
+  return {name, text_of(how), goal_ms, [how] {
             auto call = std::make_shared<Call<draftproof_sample_arguments>>();
             draftproof_sample_arguments& a = call->arguments;
             const auto rows = static_cast<std::size_t>(how.rows);
@@ -440,9 +439,9 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& sizes, const std::filesy
                                    block_logits(sizes, true),
                                    verify_tree(sizes, DRAFTPROOF_TARGET_ONLY),
                                    verify_tree(sizes, DRAFTPROOF_RRSW),
-                                   sample_rows("sample_inverse", sampled),
-                                   sample_rows("sample_race", race),
-                                   sample_rows("sample_top_p", nucleus, 0.6),
+                                   sample_rows("sample_inverse", sampled, 0.12),
+                                   sample_rows("sample_race", race, 0.25),
+                                   sample_rows("sample_top_p", nucleus, 0.3),
                                    logprobs(sizes.requests * (sizes.draft_len + 1), sizes.vocab_size, kLogitSpread),
                                    guidance(sizes, DRAFTPROOF_F32),
                                    guidance(sizes, DRAFTPROOF_BF16),

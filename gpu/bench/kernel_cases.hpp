@@ -27,10 +27,10 @@ struct KernelWork {
 
 struct KernelCase {
   std::string name;
-  std::string what;                  // sizes and element types in words
-  std::optional<double> goal_ms;     // on an H200, at the default sizes
-  std::optional<double> goal_share;  // of copy bandwidth
+  std::string what;               // sizes and element types in words
+  std::optional<double> goal_ms;  // on an H200, at the default sizes
   std::function<KernelWork()> prepare;
+  std::optional<double> goal_share = std::nullopt;  // of copy bandwidth
 };
 
 // write_inputs: a folder that gets the tensors of the cases that a peer is compared with (README.md), or empty.
