@@ -48,8 +48,7 @@ class Budget {
     write_code("");
   }
   void write_code(const std::string& extra) {
-    for (const char* const architecture : {"sm_80", "sm_90", "sm_100"})
-      write_whole_file(folder_.file(std::string("unit.") + architecture + ".sass"), code_with(extra));
+    write_whole_file(folder_.file("unit.sm_90.sass"), code_with(extra));
   }
   void write_loops(const std::string& loops) { write_whole_file(folder_.file("loops.txt"), loops); }
   ProgramResult run(const std::vector<std::string>& more = {}, const std::string& compiler = "13.0") {
@@ -88,11 +87,11 @@ TEST_CASE("the budget counts the cheapest turn of a loop that has what is asked,
   const auto result = budget.run({"--update"});
   REQUIRE(result.exit_code == 0);
   // Seven instructions a turn: one of fma, three of alu, one that loads, two branches.
-  CHECK(line_of(result.out, "turn") == "turn sm_80 1.75 0.25 0.75 0.00 0.00 0.25 0.50");
+  CHECK(line_of(result.out, "turn") == "turn sm_90 1.75 0.25 0.75 0.00 0.00 0.25 0.50");
   // S2R, CALL, F2I and RET before it, EXIT behind.
-  CHECK(line_of(result.out, "all") == "all sm_80 3.00 0.25 0.75 0.25 0.00 0.25 1.50");
+  CHECK(line_of(result.out, "all") == "all sm_90 3.00 0.25 0.75 0.25 0.00 0.25 1.50");
   // MUFU, DADD and BRA more.
-  CHECK(line_of(result.out, "slow") == "slow sm_80 2.50 0.25 0.75 0.25 0.25 0.25 0.75");
+  CHECK(line_of(result.out, "slow") == "slow sm_90 2.50 0.25 0.75 0.25 0.25 0.25 0.75");
 }
 
 TEST_CASE("the budget predicts the slowest of bytes, issue slots and pipes") {
