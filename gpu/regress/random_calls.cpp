@@ -176,12 +176,8 @@ const std::int32_t* parents(RandomCall& call, const RandomDrafts& d) {
   });
 }
 
-void mass_pass(RandomCall& call) {
-  draftproof_mass_pass_arguments a{};
-  a.rows = call.random.below(5);
-  a.vocab_size = vocabulary(call);
-  a.logits = matrix(call, a.rows, a.vocab_size, false);
-  a.temperature = temperatures(call, a.rows, {0.5f, 1.0f, 1.0f, 2.0f});
+// Outputs and workspace of a pass over rows that are given, and the pass.
+void mass_pass(RandomCall& call, draftproof_mass_pass_arguments& a) {
   const std::int64_t tiles = (a.vocab_size + 4095) / 4096;
   a.tile_sum = call.output<std::uint64_t>("tile_sum", a.rows * tiles);
   a.tile_exponent = call.output<std::int32_t>("tile_exponent", a.rows * tiles);
@@ -191,6 +187,15 @@ void mass_pass(RandomCall& call) {
   a.workspace_bytes = device::mass_pass_workspace_bytes(a);
   a.workspace = call.run.workspace(a.workspace_bytes);
   call.compare([&](const auto& settings) { device::mass_pass(a, settings); });
+}
+
+void mass_pass(RandomCall& call) {
+  draftproof_mass_pass_arguments a{};
+  a.rows = call.random.below(5);
+  a.vocab_size = vocabulary(call);
+  a.logits = matrix(call, a.rows, a.vocab_size, false);
+  a.temperature = temperatures(call, a.rows, {0.5f, 1.0f, 1.0f, 2.0f});
+  mass_pass(call, a);
 }
 
 void guidance(RandomCall& call) {
@@ -292,6 +297,16 @@ void verify(RandomCall& call, Form form) {
   a.logprobs = call.maybe_output<float>("logprobs", d.requests * (d.len_max + 1));
   if (form == Form::tree) a.path = call.maybe_output<std::int32_t>("path", d.requests * d.len_max);
   a.status = call.output<std::int32_t>("status", d.requests);
+  // What a drafter without parameters has kept of its rows.
+  if (form != Form::tree && a.proposal_kind == DRAFTPROOF_LOGITS && call.random.chance(0.4)) {
+    draftproof_mass_pass_arguments kept{};
+    kept.rows = d.total;
+    kept.vocab_size = a.vocab_size;
+    kept.logits = a.proposal;
+    mass_pass(call, kept);
+    a.draft_parameters = {};
+    a.proposal_sums = {kept.row_exponent, kept.row_total, kept.status};
+  }
   const auto run = [&](auto workspace_bytes, auto verifier) {
     a.workspace_bytes = workspace_bytes(a);
     a.workspace = call.run.workspace(a.workspace_bytes);
