@@ -313,12 +313,15 @@ ShardVerifyMessages verified_across_devices(const ShardDrafts& in, const draftpr
   return m;
 }
 
-std::vector<ShardCase> shard_cases() {
-  std::vector<ShardCase> cases;
-  for (auto& [what, in] : kinds_of_shards()) {
-    ShardMessages messages = across_devices(in, {});
-    cases.push_back({what, std::move(in), std::move(messages)});
-  }
+const std::vector<ShardCase>& shard_cases() {
+  static const std::vector<ShardCase> cases = [] {
+    std::vector<ShardCase> made;
+    for (auto& [what, in] : kinds_of_shards()) {
+      ShardMessages messages = across_devices(in, {});
+      made.push_back({what, std::move(in), std::move(messages)});
+    }
+    return made;
+  }();
   return cases;
 }
 

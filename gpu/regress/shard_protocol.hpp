@@ -107,6 +107,6 @@ struct ShardCase {
   ShardInputs in;
   ShardMessages messages;
 };
-std::vector<ShardCase> shard_cases();
+const std::vector<ShardCase>& shard_cases();
 
 }  // namespace draftproof::regress

@@ -21,7 +21,8 @@ std::vector<RegressCase> shard_verify_cases() {
       for (std::int32_t d = 0; d < in.target.devices(); ++d)
         for (std::int32_t stage = 0; stage < 5; ++stage) call_shard_verify(r, calls.verify(d, *made, stage));
     };
-    cases.push_back({"shard_verify/" + what + "/B" + std::to_string(in.whole.requests()), run, {128, 512}});
+    const std::vector<int> block_threads = what.starts_with("cut_tiles") ? std::vector<int>{128, 512} : std::vector{0};
+    cases.push_back({"shard_verify/" + what + "/B" + std::to_string(in.whole.requests()), run, block_threads});
   }
   cases.push_back(far_shard_verify_case());
   return cases;
