@@ -126,6 +126,7 @@ void give_proposal_sums(VerifyCall& call) {
   a.workspace_bytes = device::mass_pass_workspace_bytes(a);
   a.workspace = call.tensors.output<std::byte>(a.workspace_bytes);
   device::mass_pass(a, on_gpu(nullptr));
+  static_cast<void>(call.tensors.values(a.status, a.rows));  // waits for it
   v.proposal_sums = {a.row_exponent, a.row_total, a.status};
 }
 
