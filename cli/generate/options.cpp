@@ -166,6 +166,10 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });
+  command.used_only({"--draft-kv"}, "with a drafter that is no model", [&options] {
+    const DrafterKind kind = drafter_of(options).kind;
+    return kind == DrafterKind::model || kind == DrafterKind::layer_skip || kind == DrafterKind::requantised;
+  });
   command.used_only({"--guided-drafts"}, "with a drafter that is no head",
                     [&options] { return drafter_of(options).kind == DrafterKind::head; });
   command.used_only({"--negative-prompt", "--guided-drafts"}, "without a --cfg-scale other than 1", [&options] {
@@ -183,6 +187,7 @@ DrafterChoice drafter_of(const GenerateOptions& options) {
   DrafterChoice choice =
       parse_drafter(automatic ? automatic_drafter(model_path(options.model)) : options.drafter, "--drafter");
   choice.guided = options.guided_drafts;
+  choice.discards_kv = options.draft_kv == "discard";
   return choice;
 }
 
@@ -241,6 +246,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
       "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Temperature of drafters with probabilities (default: like the target)");
+  command.choice("--draft-kv", options.draft_kv, {"keep", "discard"},
+                 "KV of a model that drafts: rolled back to what was accepted, or read again in every step");
   command.flag("--guided-drafts", options.guided_drafts,
                "Under guidance a head's drafts are guided too: its row behind the prompt, and behind the negative one");
   command.text("--verifier", options.verifier, "NAME:PARAMETER=VALUE,...; `draftproof verifiers` lists them", "NAME");

@@ -60,6 +60,7 @@ struct GenerateOptions {
   std::string drafter = "auto";     // see automatic_drafter()
   double draft_temperature = -1.0;  // below 0: like the request's
   bool guided_drafts = false;
+  std::string draft_kv = "keep";
   std::string verifier = "chain";
   std::optional<std::string> tree;
   int num_speculative_tokens = 8;

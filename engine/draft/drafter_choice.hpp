@@ -26,6 +26,7 @@ struct DrafterChoice {
   std::vector<std::int64_t> left_out;  // layer_skip, ascending
   int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
   bool guided = false;                 // head: under guidance drafts are guided too
+  bool discards_kv = false;            // a model: its KV behind every step
   bool grammar_first = false;          // grammar+NAME: what the request's grammar forces, and else the drafter NAME
   std::string text = "none";           // as it was given
 

@@ -121,6 +121,7 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
   if (choice.kind == DrafterKind::head)
     return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature, choice.guided);
   auto both = std::make_shared<DrafterWithModel>(make_draft_model(choice, target, options, where), draft_temperature);
+  if (choice.discards_kv) both->drafter.discard_kv();
   return {both, &both->drafter};
 }
 

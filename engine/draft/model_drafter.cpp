@@ -159,6 +159,7 @@ void ModelDrafter::propose(const DraftContext& context, const DraftPlan& plan, D
   } else {
     propose_tree(plan, chance, out);
   }
+  if (discards_kv_) model_.forget(request_);
 }
 
 }  // namespace draftproof

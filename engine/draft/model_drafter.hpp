@@ -17,6 +17,9 @@ class ModelDrafter final : public Drafter {
   // Drafts with the temperature and the filters of each request; trees for greedy requests at temperature 1.
   explicit ModelDrafter(LanguageModel& model) : model_(model), as_request_(true) {}
 
+  // Discards its KV behind every step, and reads the prefix again in the next; else it rolls back to what was accepted.
+  void discard_kv() { discards_kv_ = true; }
+
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
   void finish(const DraftContext& context) override { model_.forget(context.request); }
 
@@ -28,6 +31,7 @@ class ModelDrafter final : public Drafter {
   ModelSession model_;
   RowParameters draft_parameters_;
   bool as_request_ = false;
+  bool discards_kv_ = false;
   std::uint64_t request_ = 0;
   DraftMask* mask_ = nullptr;  // of the request under way, where its drafts follow a grammar
   std::vector<Token> context_;

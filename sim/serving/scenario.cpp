@@ -191,7 +191,8 @@ FleetOptions read_fleet(const TomlValue& policy, const TomlValue& file) {
 }
 
 ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const ScenarioServer& server) {
-  table.allow_only({"name", "speculation", "drafter", "acceptance", "tree_depth", "router", "guided_servers"});
+  table.allow_only(
+      {"name", "speculation", "drafter", "acceptance", "tree_depth", "router", "guided_servers", "draft_kv"});
   ScenarioPolicy policy;
   policy.fleet = read_fleet(table, file);
   policy.name = table.at("name").text();
@@ -231,6 +232,8 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
       throw input_error(speculation.where(), "it is confidence, and acceptance " + in_quotes(policy.acceptance) +
                                                  " says nothing of confidences; expected +confidence behind it");
   }
+  if (const TomlValue* kv = table.find("draft_kv"))
+    policy.drafting.discards_kv = one_of(*kv, {"keep", "discard"}) == "discard";
   const TomlValue* depth = table.find("tree_depth");
   if (depth != nullptr) policy.drafting.tree_depth = static_cast<std::int32_t>(depth->integer(1, kAcceptanceDepthMax));
   if (depth != nullptr && policy.speculation.rule == SpeculationRule::confidence)

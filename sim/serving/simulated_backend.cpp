@@ -33,6 +33,7 @@ void SimulatedBackend::draft(std::size_t index, const PlannedRequest& planned, S
   }
   ++draft_.requests;
   draft_.rows += nodes + planned.streams[0].num_tokens - 1;
+  if (drafting_.discards_kv) draft_.rows += planned.streams[0].context.length;
   draft_.kv_tokens += planned.streams[0].end();
   draft_.depth = std::max(draft_.depth, depth);
   draft_.tree |= depth < nodes;

@@ -19,6 +19,7 @@ struct SimulatedDrafting {
   std::int32_t tree_depth = 0;  // levels of a tree that has nodes enough; 0: drafts are chains
   double swap_block_ns = 0.0;   // to copy a KV block to or from the swap space
   bool confidences = true;      // the drafter may say how likely its drafts are
+  bool discards_kv = false;     // the drafter reads the prefix again in every step
 };
 
 class SimulatedBackend final : public Backend {

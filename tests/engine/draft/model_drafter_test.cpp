@@ -59,5 +59,22 @@ TEST_CASE("a tree for a greedy request has siblings and a chain is greedy") {
   CHECK(propose(drafter, context, DraftPlan{chain_shape(3)}, 0.0f).draft.draft_parameters.temperature == 0.0f);
 }
 
+TEST_CASE("a drafter that discards its KV drafts the same and computes the prefix again in every step") {
+  const DraftPlan plan{chain_shape(3)};
+  CountingModel kept(kVocab), discarded(kVocab);
+  ModelDrafter keeps(kept), discards(discarded);
+  discards.discard_kv();
+  std::vector<Token> context(40, 2);
+  std::int64_t in_full = 0;
+  for (int step = 0; step < 10; ++step) {
+    CHECK(propose(keeps, context, plan, 0.9f).draft.tree.tokens ==
+          propose(discards, context, plan, 0.9f).draft.tree.tokens);
+    in_full += static_cast<std::int64_t>(context.size()) + 1 + 2;  // with the start token; the last draft is not read
+    context.push_back(static_cast<Token>(step % 3));
+  }
+  CHECK(discarded.computed == in_full);
+  CHECK(kept.computed < 41 + 10 * 4);
+}
+
 }  // namespace
 }  // namespace draftproof

@@ -88,6 +88,16 @@ TEST_CASE("a step's load is counted row by row") {
   CHECK(outcome.sample_ns == 6);
   CHECK(outcome.end_ns == 1136);
   CHECK(backend.now_ns() == 1136);
+  // The drafter of request 1 reads the 99 tokens behind it again, if it discards its KV.
+  SimulatedDrafting drafting;
+  drafting.discards_kv = true;
+  SimulatedBackend discards(cost, acceptance, drafting);
+  discards.add(0, 0, 100);
+  discards.add(1, 1, 50);
+  discards.add(2, 2, 11);
+  discards.run(small_plan(), outcome);
+  CHECK(cost.draft.rows == 3 + 99);
+  CHECK(cost.draft.kv_tokens == 100);
 }
 
 TEST_CASE("a tree is drafted in as many passes as it has levels, a head that sees all positions drafts in one") {
