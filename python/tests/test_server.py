@@ -9,6 +9,7 @@ from fake_server import Fake
 import draftproof
 from draftproof.server.__main__ import main
 from draftproof.server.adapters import sniff
+from draftproof.server.collect import Collector
 from draftproof.server.visible import READINGS, resolution, visible
 from draftproof.server.wire import Wire
 
@@ -155,6 +156,16 @@ def test_a_request_that_the_end_of_the_time_cuts_off_accuses_nobody(serve, monke
     found = draftproof.audit_server(serve().url)
     assert (found.verdict, found.exit_code) == ("inconclusive", 4)
     assert "server: the run ended early: timed out" in found.sentence and not any(line.curl for line in found.lines)
+
+
+def test_a_question_that_nothing_answers_in_time_leaves_the_audit_inconclusive(serve, monkeypatch, tmp_path):
+    monkeypatch.setattr(Collector, "draws", lambda _: None)
+    saved = str(tmp_path / "run.jsonl")
+    for found in (draftproof.audit_server(serve("refuses min_p").url, only=("seeds", "draws"), save=saved),
+                  draftproof.audit_server(saved)):
+        assert found.sentence == "inconclusive: draws: not answered before the time ended"
+        assert "refused by the server; not sent: min_p is not supported" in [line.words for line in found.lines]
+    assert draftproof.audit_server(saved, only=("seeds",)).verdict == "consistent"
 
 
 def test_a_penalty_shows_the_hidden_logsumexp(serve, tmp_path):

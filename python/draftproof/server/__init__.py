@@ -33,7 +33,8 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
         kept = {*only, "probe", *(("reference",) if "greedy" in only else ()),
                 *(("draws", "scores") if "speculation" in only else ())}
         return Judge(origin, adapter, [record for record in records if record.question in kept], other,
-                     tuple(head.get("without", ())), head.get("lost", "")).run()
+                     tuple(head.get("without", ())), head.get("lost", ""),
+                     tuple({*head.get("only", ())} & {*only})).run()
     unknown = sorted(set(only) - set(QUESTIONS))
     if unknown:
         raise Error(f"the question '{unknown[0]}' is unknown; expected {', '.join(QUESTIONS)}")
@@ -71,5 +72,5 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
             raise
         lost = str(wrong)
     if save:
-        keep(save, (wire.origin, adapter), compared, wire.records, {"without": without, "lost": lost})
-    return Judge(wire.origin, adapter, list(wire.records), compared, without, lost).run()
+        keep(save, (wire.origin, adapter), compared, wire.records, {"without": without, "lost": lost, "only": only})
+    return Judge(wire.origin, adapter, list(wire.records), compared, without, lost, tuple(only)).run()

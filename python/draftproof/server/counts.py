@@ -7,6 +7,7 @@ import typing
 if typing.TYPE_CHECKING:
     from .adapters import Text
     from .verdicts import Judge
+    from .wire import Record
 
 
 def judge(j: Judge) -> None:
@@ -17,6 +18,12 @@ def judge(j: Judge) -> None:
         _counted(j)
 
 
+def _said(record: Record) -> str:
+    """Returns the message of an answer that is an error."""
+    error = record.answer.get("error", record.answer) if isinstance(record.answer, dict) else record.answer
+    return str(error.get("message", error) if isinstance(error, dict) else error)[:120]
+
+
 def _ended(j: Judge) -> None:
     """Parameters whose first request fails, and a server that ends."""
     for number, record in enumerate(j.records):
@@ -25,7 +32,7 @@ def _ended(j: Judge) -> None:
             lives = any(later.status == 200 for later in j.records[number + 1:])
             how = f"answered with {record.status}" if record.status else "not answered"
             j.failed.add(name)
-            j.add(name, "failure", f"the first request with it is {how}: {str(record.answer)[:80]}"
+            j.add(name, "failure", f"the first request with it is {how}: {_said(record)}"
                   + ("" if lives else f"; the server then ends (--without {name} audits the rest)"), number)
             j.audit.ended_at = "" if lives else name
     if j.lost and not j.audit.ended_at:
@@ -40,12 +47,16 @@ def _answered(j: Judge) -> None:
     if bad:
         record = j.records[bad[0]]
         j.add("answers", "failure", f"{len(bad)} of {len(j.records)} requests failed; the first with "
-              f"{record.status}: {str(record.answer)[:120]}", bad[0])
+              f"{record.status}: {_said(record)}", bad[0])
     for name in next((record.settings["dropped"] for record in reversed(j.records) if "dropped" in record.settings),
                      []):
         if name in j.failed:
             continue
-        j.add(name, "ok", "not sent: left out by --without" if name in j.without else "refused by the server; not sent")
+        theirs = str(j.adapter.names.get(name, name))
+        said = next((f": {_said(record)}" for record in j.records if record.question == "probe"
+                     and record.status in (400, 422) and theirs in str(record.answer)), "")
+        j.add(name, "ok",
+              "not sent: left out by --without" if name in j.without else f"refused by the server; not sent{said}")
 
 
 def _listed(j: Judge) -> None:

@@ -50,10 +50,11 @@ class ServerAudit:
 
 class Judge:
     """Judges the records of one run. reference: URL and adapter of the server that was compared with; without:
-    parameters that were left out; lost: why the run ended early."""
+    parameters that were left out; lost: why the run ended early; only: the questions that were to be asked."""
 
     def __init__(self, url: str, adapter: Adapter, records: list[Record], reference: tuple[str, Adapter] | None = None,
-                 without: tuple[str, ...] = (), lost: str = "") -> None:
+                 without: tuple[str, ...] = (), lost: str = "", only: tuple[str, ...] = ()) -> None:
+        self.only = () if lost else only
         self.url, self.adapter, self.reference, self.without, self.lost = url, adapter, reference, without, lost
         self.records = sorted(records, key=lambda record: record.order)
         self.audit = ServerAudit(url, f"{adapter.engine} {adapter.version}".strip())
@@ -93,6 +94,10 @@ class Judge:
         for part in (counts, readings, seeds, greedy, *parts, speculation):
             part.judge(self)
         audit = self.audit
+        answered = {self.records[number].question for number in self.texts}
+        unlisted = () if self.adapter.logprobs else ("draws",)
+        for question in sorted({*self.only} - {*answered, "speculation", *unlisted}):
+            self.add(question, "inconclusive", "not answered before the time ended")
         verdicts = {line.verdict for line in audit.lines}
         audit.verdict = next((v for v in ("biased", "failure") if v in verdicts),
                              "consistent" if "ok" in verdicts and "inconclusive" not in verdicts else "inconclusive")
