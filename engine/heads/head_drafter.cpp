@@ -163,7 +163,9 @@ void HeadDrafter::catch_up(std::span<Growth> growths, HeadEntries& cache) {
         const std::int64_t full = side.newest() / kKvBlockSlots;
         std::int64_t block = begin / kKvBlockSlots;
         for (; block < full && std::ssize(batch_.tokens) + (block + 1) * kKvBlockSlots - begin <= kLateRowsMax; ++block)
-          if (!claimed.insert(side.kv.blocks[static_cast<std::size_t>(block)]).second) break;
+          if (cache.stores(side, block) ||  // the features that its entries were made of are gone
+              !claimed.insert(side.kv.blocks[static_cast<std::size_t>(block)]).second)
+            break;
         waits = waits || block < full;
         if (block * kKvBlockSlots <= begin) continue;
         add_tokens(side, begin, block * kKvBlockSlots, cache);

@@ -78,9 +78,9 @@ bool HeadEntries::reaches(const HeadStream& stream) const {
 }
 
 std::int64_t HeadEntries::lacking_from(const HeadStream& stream) {
-  const std::int64_t full = stream.newest() / kKvBlockSlots * kKvBlockSlots;
-  std::int64_t begin = 0;
-  while (begin < full && block(stream.kv, begin).stored == kKvBlockSlots) begin += kKvBlockSlots;
+  std::int64_t full = 0;
+  while (full < stream.newest() / kKvBlockSlots && stores(stream, full)) ++full;
+  const std::int64_t begin = full * kKvBlockSlots;
   // The newest token's block was another's before where the newest token is its first.
   const std::int32_t stored = begin == stream.newest() ? 0 : block(stream.kv, begin).stored;
   return std::max(begin + stored, first_entry_);

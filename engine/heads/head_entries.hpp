@@ -45,7 +45,11 @@ class HeadEntries final : public DraftCache {
 
   // Were all tokens but the newest shown, and is their KV there?
   bool reaches(const HeadStream& stream) const;
-  // The first position whose entry the KV lacks.
+  // Has a full block all its entries?
+  bool stores(const HeadStream& stream, std::int64_t block_number) {
+    return block(stream.kv, block_number * kKvBlockSlots).stored == kKvBlockSlots;
+  }
+  // The first position whose entry the KV lacks. Blocks behind it that other requests filled may have theirs.
   std::int64_t lacking_from(const HeadStream& stream);
   // The entries of positions [begin, end) are in the KV now, like those before them.
   void mark_stored(const HeadStream& stream, std::int64_t begin, std::int64_t end);
