@@ -11,17 +11,17 @@ Token draw_across(const Devices& devices, const RandomBlock& block, std::uint64_
                   std::span<const std::uint64_t> sums, const std::function<std::uint64_t(std::size_t)>& in_row,
                   const std::function<std::uint64_t(std::size_t, std::size_t)>& part,
                   const std::function<Token(std::size_t, std::size_t, std::uint64_t)>& token) {
-  auto [tile, before] = place_of_draw(block, total, in_row, [&](std::size_t t) { return sums[t]; });
-  std::size_t owner = devices.first_of_tile(tile);
-  const std::size_t last = devices.last_of_tile(tile);
+  TilePlace place = place_of_draw(block, total, in_row, [&](std::size_t t) { return sums[t]; });
+  std::size_t owner = devices.first_of_tile(place.tile);
+  const std::size_t last = devices.last_of_tile(place.tile);
   if (owner != last) {
     const std::size_t first = owner;
     const std::vector<std::uint64_t> shares = devices.sum(last - first + 1, [&](std::size_t d, auto words) {
-      if (d >= first && d <= last && devices.range(d).size() > 0) words[d - first] = part(d, tile);
+      if (d >= first && d <= last && devices.range(d).size() > 0) words[d - first] = part(d, place.tile);
     });
-    for (; before >= shares[owner - first]; ++owner) before -= shares[owner - first];
+    for (; place.before >= shares[owner - first]; ++owner) place.before -= shares[owner - first];
   }
-  return devices.token_from(owner, [&] { return token(owner, tile, before); });
+  return devices.token_from(owner, [&] { return token(owner, place.tile, place.before); });
 }
 
 RaceWinner winner_across(const Devices& devices, const std::function<RaceWinner(std::size_t)>& winner) {
