@@ -320,6 +320,17 @@ def test_a_note_on_random_numbers_is_said_where_most_unseen_failures_show_it_and
     assert hypotheses.noted_again(words, others).words == (words if is_said else "")
 
 
+def test_rows_that_are_wrong_are_not_taken_for_random_numbers_that_come_again():
+    rng = np.random.default_rng(4)
+    u = rng.random((32, 32))  # [calls, requests]
+    of_rows = ((np.arange(32) % 8 + u) / 8.0).ravel()  # each request's tokens are in an eighth of their distribution
+    again = np.repeat(u[::2], 2, axis=0).ravel()  # every second call has the numbers of the call before
+    for tokens, said in ((of_rows, ""), (again, "again")):
+        log_e = evidence.pairs_log_e(tokens[:-32], tokens[32:])
+        assert log_e > 50.0
+        assert verify_sweep.of_numbers("again", log_e, tokens[:-64], tokens[64:]) == said
+
+
 def test_a_factor_is_needed_or_not_and_a_number_has_its_border():
     case = SampleCase("", rows.normal(3, 100, 1.0, 1), "", params_of(3, temperature=1.0, top_k=70, top_p=0.9), batch=40)
     found = pairs.minimal(case, 1, lambda smaller, times: smaller.batch >= 9 and smaller.params["top_k"][0] > 64)

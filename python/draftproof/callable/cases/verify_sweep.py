@@ -302,6 +302,12 @@ def _impossible(run: StepsRun | OneCall, steps: Steps, impossible: np.ndarray, w
     return refuted("support", wrong, sentence)
 
 
+def of_numbers(words: str, log_e: float, a: np.ndarray, b: np.ndarray) -> str:
+    """words; '' where a bet on the same requests' tokens [n] a call further apart wins too: it is rows then, not random
+    numbers, that they share."""
+    return words if log_e <= 0.0 or evidence.pairs_log_e(a, b) <= 1.0 else ""
+
+
 def _bets(run: StepsRun | OneCall, steps: Steps, rows: evidence.Rows, usable: np.ndarray, zone: np.ndarray) -> Any:
     """On ranks of the completed strings."""
     case, rng = run.case, np.random.default_rng([run.seed, 5])
@@ -355,11 +361,13 @@ def _bets(run: StepsRun | OneCall, steps: Steps, rows: evidence.Rows, usable: np
         if place + 1 < width:
             both = here[reach[here, place + 1]]
             if both.size >= 64:
+                log_e = evidence.pairs_log_e(by_id[both, place], by_id[both, place + 1])
+                first = both[np.isin(both + case.batch, both)]
+                suspect = of_numbers(f"random numbers at places {place} and {place + 1} of a request depend on each "
+                                     "other", log_e, by_id[first, place], by_id[first + case.batch, place + 1])
                 yield evidence.Bet("pairs",
                                    f"tokens at places {place} and {place + 1} of a string depend on each other",
-                                   evidence.pairs_log_e(by_id[both, place], by_id[both, place + 1]), both,
-                                   suspect=f"random numbers at places {place} and {place + 1} of a request depend on "
-                                           "each other")
+                                   log_e, both, suspect=suspect)
     for bound in (2, 4, 8, 16):
         if len(stood) > bound + 1:
             hits, chance, here = (np.concatenate(column) for column in zip(*stood[bound:]))
@@ -378,14 +386,16 @@ def _bets(run: StepsRun | OneCall, steps: Steps, rows: evidence.Rows, usable: np
         for a in range(min(2, width)):
             for b in range(min(2, width)):
                 if lag < len(by_id) and reach[:, a].all() and reach[:, b].all():
+                    log_e, further = evidence.pairs_log_e(by_id[:-lag, a], by_id[lag:, b]), lag + case.batch
+                    suspect = of_numbers(f"random numbers at place {a} of a request come again at place {b} of the "
+                                         f"request {lag} behind it" +
+                                         (" (in the next call)" if lag == case.batch else ""),
+                                         log_e, by_id[:-further, a], by_id[further:, b])
                     yield evidence.Bet("correlation_requests",
                                        f"the token at place {b} of a request depends on that at place {a} of the "
-                                       "request "
-                                       f"{lag} before it" + (" (the call before)" if lag == case.batch > 64 else ""),
-                                       evidence.pairs_log_e(by_id[:-lag, a], by_id[lag:, b]), everything[lag:],
-                                       suspect=f"random numbers at place {a} of a request come again at place {b} of "
-                                               f"the request {lag} behind it" +
-                                       (" (in the next call)" if lag == case.batch else ""))
+                                       f"request {lag} before it" +
+                                       (" (the call before)" if lag == case.batch > 64 else ""),
+                                       log_e, everything[lag:], suspect=suspect)
     flat = np.ptp(case.target, axis=1).max() == 0.0
     if flat and (steps.count == 1).all():
         yield from evidence.bets_on_flat(steps.out[:, 0], case.vocab_size,

@@ -130,7 +130,8 @@ def _explained(run: Any, judgement: Judgement, others: Iterable[Any], left_out: 
 
 def is_of_noise(judgement: Judgement) -> bool:
     """Is it random numbers that failed, not a distribution?"""
-    return bool(judgement.suspect) or judgement.name in OF_NOISE or judgement.name.startswith("correlation")
+    of_places = judgement.name.startswith("correlation") and judgement.name != "correlation_requests"
+    return bool(judgement.suspect) or judgement.name in OF_NOISE or of_places
 
 
 def _few(found: list[tuple[Candidate, float]], most: int) -> dict[Candidate, float]:
