@@ -22,13 +22,14 @@ import draftproof
 from draftproof.server.wire import Wire
 
 
-def audited(how: tuple[str, ...], tokens: int, connections: int, seed: int = 11) -> draftproof.ServerAudit:
+def audited(how: tuple[str, ...], tokens: int, connections: int, seed: int = 11, **more: tuple[str, ...]) -> draftproof.ServerAudit:
     """Audits one fake server, in this process. seed: of its model and of texts without a seed."""
-    server = Fake(*how, seed=seed)
+    server, ask = Fake(*how, seed=seed), Wire.ask
     Wire.ask = lambda wire, method, path, body=None: server.reply(path, body)
     try:
-        return draftproof.audit_server(server.url, tokens=tokens, connections=connections, time_s=1800)
+        return draftproof.audit_server(server.url, tokens=tokens, connections=connections, time_s=1800, **more)
     finally:
+        Wire.ask = ask
         server.close()
 
 

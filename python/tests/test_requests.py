@@ -11,7 +11,7 @@ import draftproof
 from draftproof.callable.cases import sample_sweep
 from draftproof.callable.cases.request_cases import FILTERS, RequestCase, request_cases
 from draftproof.callable.cases.request_params import FACTORS, columns
-from draftproof.callable.cases.sample_cases import OFF
+from draftproof.callable.cases.sample_cases import OF_PEERS, OFF, PEERS
 from draftproof.callable.drive import callee
 from draftproof.callable.drive.drive import Driver
 from draftproof.callable.drive.request_heeded import heeded
@@ -81,14 +81,14 @@ def test_rows_of_requests_are_what_process_rows_makes_of_them():
         steps = [run._step(b) for b in range(run.case.batch)]
         rows = [step.rows[0] for step in steps]
         requests = [run._requests[b] for b in range(len(rows))]
-        given = columns(run.names, requests, len(rows), run.case.vocab_size)
+        given = {**run._filters(steps), **columns(run.names, requests, len(rows), run.case.vocab_size)}
         if any(row.uncond is not None for row in rows):
             given["uncond_logits"] = run._of_rows(rows)["uncond_logits"]
         else:
             given.pop("guidance_scale")
         given["allowed"] = np.stack([np.ones(48, bool) if row.allowed is None else row.allowed for row in rows])
         expected = draftproof.process_rows(np.stack([row.raw for row in rows]), given).probabilities
-        ours = draftproof.process_rows(np.stack([shaped(row, {}) for row in rows])).probabilities
+        ours = draftproof.process_rows(np.stack([shaped(row, {}) for row in rows]), run._filters(steps)).probabilities
         np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=1e-12)
         run.call()
     assert any(len(row.output) > 3 for row in rows)
@@ -99,7 +99,7 @@ def test_sound_callables_are_not_accused_of_what_requests_ask(kind):
     for case in request_cases(kind, EVERY, True, True):
         if case.batch <= 24 and case.vocab_size < 100:
             found, _ = judged(draftproof.sample if kind == "sample" else draftproof.verify,
-                              dataclasses.replace(case, n_max=min(case.n_max, 192)))
+                              dataclasses.replace(case, n_max=min(case.n_max, 96)))
             assert not found.biased, (case.name, found.sentence)
 
 
@@ -116,7 +116,7 @@ def test_every_two_parameters_that_a_callable_reads_vary_together():
         return bool(request.prompt) if name == "prompt_tokens" else name in request.params
 
     for a, b in itertools.combinations([*OFF, *FACTORS], 2):
-        if {a, b} == EXCLUSIVE or {a, b} <= {*OFF}:
+        if {a, b} == EXCLUSIVE or {a, b} <= {*OFF} or ({a, b} & {*PEERS} and {a, b} <= {*OFF, *OF_PEERS} - {"temperature"}):
             continue
         factors = tuple(name for name in FACTORS if name in (a, b))
         needed = [FACTORS[name].beside[0] for name in factors if FACTORS[name].beside
@@ -167,6 +167,12 @@ def over_prompts(name):
     return count
 
 
+def p_less_before_temperature(logits, params, seeds, steps):
+    cut = draftproof.process_rows(logits, p_less=params["p_less"]).probabilities > 0.0
+    rest = {name: value for name, value in params.items() if name != "p_less"}
+    return draftproof.sample(np.where(cut, logits, -np.inf).astype(np.float32), rest, seeds, steps=steps)
+
+
 FAULTS = {
     "frequency counts the prompt's tokens": (("frequency_penalty", "prompt_tokens"),
                                              sampler(over_prompts("frequency_penalty"))),
@@ -197,6 +203,17 @@ FAULTS = {
     "stop ids one token too late": (("min_tokens",),
                                     sampler(changed(min_tokens=lambda of: np.where(of > 0, of + 1, 0)))),
     "the mask of a batch mate": (("allowed",), sampler(changed(allowed=of_mate))),
+    "p-less is taken as its other form": (("p_less",), sampler(changed(p_less=lambda of: np.where(of > 0.0, 3.0 - of, 0.0).astype(np.float32)))),
+    "p-less before the temperature": (("p_less",), p_less_before_temperature),
+    "top-H of a batch mate": (("top_h",), sampler(changed(top_h=of_mate))),
+    "typical_p keeps what it should drop": (("typical_p",), sampler(changed(typical_p=lambda of: np.where(of < 1.0, 1.0 - of, 1.0).astype(np.float32)))),
+    "adaptive-p forgets its state": (("adaptive_target",), sampler(changed(adaptive_mean=lambda of: np.full_like(of, -1.0)))),
+    "n-grams too long by one": (("no_repeat_ngram_size",), sampler(changed(no_repeat_ngram_size=lambda of: np.where(of > 0, of + 1, 0)))),
+    "n-grams of the batch mate's prompt": (("no_repeat_ngram_size", "prompt_tokens"), sampler(changed(prompt_tokens=of_mate))),
+    "one token fewer is kept": (("min_tokens_to_keep",), sampler(changed(min_tokens_to_keep=lambda of: np.maximum(of - 1, 1)))),
+    "DRY goes across breakers": (("dry_multiplier", "dry_breakers"), sampler(changed(dry_breakers=lambda of: [[] for _ in of]))),
+    "DRY begins a token late": (("dry_multiplier",), sampler(changed(dry_allowed_length=lambda of: of + 1))),
+    "DRY looks at everything": (("dry_multiplier", "dry_range"), sampler(changed(dry_range=np.zeros_like))),
     "guidance of another scale": (("guidance_scale",),
                                   sampler(changed(guidance_scale=lambda of: np.where(of != 1.0, of + 0.5,
                                           1.0).astype(np.float32)))),

@@ -7,7 +7,8 @@ import draftproof
 from draftproof.callable import audit_callable
 from draftproof.callable.cases import sample_sweep
 from draftproof.callable.drive import callee
-from draftproof.callable.drive.row_forms import half_rows, nan_rows
+from draftproof.callable.drive.row_forms import half_rows, nan_rows, placeholder_rows
+from draftproof.planted.sound import Filter
 
 LEVEL = 1e-7
 
@@ -61,9 +62,42 @@ def test_each_answer_to_a_nan_is_a_reading(sampler, reading):
     assert not form.fault and form.reading == f"a NaN logit: {reading}", form
 
 
-@pytest.mark.parametrize("sampler, words", [(spreads, "draws"), (beyond, "outside of the vocabulary of 33, first 33")])
+@pytest.mark.parametrize("sampler, words", [(spreads, "draws"), (beyond, "outside of the vocabulary of 32, first 32")])
 def test_a_nan_that_reaches_other_rows_or_leaves_the_vocabulary_is_found(sampler, words):
     assert words in nan_rows(sampler, LEVEL).fault
+
+
+def left(logits, params, seeds):
+    return Filter()(np.nan_to_num(logits.astype(np.float32), nan=-np.inf), params)
+
+
+def test_what_a_filter_leaves_of_rows_of_other_forms_is_checked():
+    def over_rounded(logits, params, seeds):
+        return left((np.round(logits.astype(np.float32)) if logits.dtype == np.float16 else logits), params, seeds)
+
+    def poisoned(logits, params, seeds):
+        return left(logits, {**params, "top_k": np.where(np.isnan(logits).any(), 1, params["top_k"]).astype(np.int32)}, seeds)
+
+    assert not half_rows(left, LEVEL).fault and "rows" in half_rows(over_rounded, LEVEL).fault
+    assert nan_rows(left, LEVEL).reading == "a NaN logit: it counts as masked" and "rows" in nan_rows(poisoned, LEVEL).fault
+
+
+def stepped(change=lambda drafts: drafts, keep=lambda drafts, out: out):
+    def step(logits, params, seeds, drafts):
+        size, count = drafts.shape
+        q = np.full((size * count, logits.shape[1]), 1.0 / logits.shape[1], logits.dtype)
+        rows, ends = np.repeat(logits, count + 1, axis=0), count * np.arange(1, size + 1)
+        return keep(drafts, draftproof.verify(change(drafts).ravel(), q, rows, ends, params, seeds).tokens)
+    return step
+
+
+def test_placeholders_within_drafts_have_a_reading_and_must_not_reach_other_requests():
+    assert placeholder_rows(stepped(), LEVEL).reading == "placeholders (-1) within drafts: rejected, and a token is drawn"
+    as_token_0 = placeholder_rows(stepped(lambda drafts: np.maximum(drafts, 0)), LEVEL)
+    assert as_token_0.reading == "placeholders (-1) within drafts: something else is emitted" and not as_token_0.fault
+    assert placeholder_rows(lambda *given: None, LEVEL).reading == "placeholders (-1) within drafts: the call raises"
+    shifted = placeholder_rows(stepped(keep=lambda drafts, out: np.where((drafts < 0).any(), np.roll(out, 1, axis=0), out)), LEVEL)
+    assert "draws" in shifted.fault
 
 
 def test_an_audit_tells_readings_and_faults_of_forms(monkeypatch):

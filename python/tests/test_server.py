@@ -4,6 +4,7 @@ import json
 
 import numpy
 import pytest
+import server_faults
 from fake_server import Fake
 
 import draftproof
@@ -60,6 +61,15 @@ def test_a_planted_fault_is_found(serve, how, question, name):
     assert all(line.curl.startswith("curl -s http://127.0.0.1:") for line in accused)
     if "ignored" in how and question == "draws":
         assert any(how.replace(" ignored", " is ignored") in line.words for line in accused), str(found)
+
+
+@pytest.mark.parametrize("how,only,name", [("accepts 1.5 p/q", "draws", "draws, unexpected"), ("recovered token from p", "speculation", "draws, unexpected"),
+                                           ("recovered token from p under a mask", "parameters", "draws under a schema, unexpected")])
+def test_a_token_that_no_drafter_expects_shows_what_verification_forgets(how, only, name):
+    for fault in (how, "speculation"):
+        found = server_faults.audited((fault,), 9600, 2, only=(only,))
+        line = next(line for line in found.lines if line.question == name)
+        assert line.verdict == ("biased" if fault == how else "ok"), str(found)
 
 
 # Peculiarities of a sound server, and what its audit says of them.

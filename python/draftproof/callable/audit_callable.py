@@ -23,7 +23,7 @@ from .drive.processes import in_processes
 from .drive.profiles import Clock, Profile, profile_of
 from .drive.reproducible import ROWS
 from .drive.request_heeded import heeded
-from .drive.row_forms import half_rows, nan_rows
+from .drive.row_forms import half_rows, nan_rows, placeholder_rows
 from .drive.schedule import Trial, cost, planned_n, rounds, run_of, with_batch
 from .drive.snippet import snippet_of
 from .evidence.evidence import shown_by
@@ -104,12 +104,15 @@ class Auditor:
         return plan
 
     def _forms(self) -> None:
-        """Rows of 16 bits and of NaN, where the callable takes them."""
-        draws_rows = self.kind in ("sample", "verify") and self.driver.distribution is None
-        if not draws_rows or self.driver.shards is not None or self.callee.ranges:
+        """Rows of 16 bits, of NaN and with placeholders, where the callable takes them."""
+        callee, share = self.callee, FORM_SHARE * self.alpha / 3
+        if self.kind == "constrained" or self.driver.distribution is not None or self.driver.shards is not None:
             return
-        for form in (half_rows(self.callee.called, FORM_SHARE * self.alpha / 2),
-                     nan_rows(self.callee.called, FORM_SHARE * self.alpha / 2)):
+        if callee.ranges:
+            return
+        called = {"sample": callee.called, "filter": callee.left, "verify": callee.first}[self.kind]
+        placeholders = [placeholder_rows(callee.stepped, share)] if self.kind == "verify" else []
+        for form in (half_rows(called, share), nan_rows(called, share), *placeholders):
             if self.clock() >= self.deadline:  # it was not called, or not to the end
                 return
             self.found.n += form.n

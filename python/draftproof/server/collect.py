@@ -5,7 +5,7 @@ import re
 import time
 from typing import Any
 
-from . import seeds, speculation
+from . import seeds, speculation, unexpected
 from .adapters import NEUTRAL, Adapter
 from .wire import Error, Record, Wire
 
@@ -73,14 +73,15 @@ class Collector:
                 ("seeds", lambda: seeds.ask(self), 0.2),
                 ("greedy", lambda: greedy.ask(self), 0.5 if self.reference else 0.25),
                 ("parameters", self.parameters, 0.4), ("speculation", lambda: speculation.ask(self), 0.4),
-                ("draws", self.draws, 1.0))
+                ("draws", lambda: unexpected.ask(self), 0.25), ("draws", self.draws, 1.0))
                 if question in self.only or question == "draws" and "speculation" in self.only]
             for ask, share in asks:
                 self.wire.share(1.0 if ask is asks[-1][0] else share)
                 if self.wire.left_s() <= 0:
                     break
                 self.say(f"{len(self.wire.records)} requests so far, {self.wire.left_s():.0f} s for the next question")
-                ask()
+                with contextlib.suppress(Missing):
+                    ask()
             if "speculation" in self.only:
                 speculation.counted(self, "metrics", before)
         except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from . import counts, greedy, readings, seeds, speculation
+from . import counts, greedy, readings, seeds, speculation, unexpected
 from .adapters import Adapter, Text
 from .wire import Record, curl
 
@@ -91,7 +91,7 @@ class Judge:
     def run(self) -> ServerAudit:
         from .parameters import PARTS  # its parts import this module
         parts = PARTS if any(record.question == "parameters" for record in self.records) else ()
-        for part in (counts, readings, seeds, greedy, *parts, speculation):
+        for part in (counts, readings, unexpected, seeds, greedy, *parts, speculation):
             part.judge(self)
         audit = self.audit
         answered = {self.records[number].question for number in self.texts}

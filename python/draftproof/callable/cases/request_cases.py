@@ -57,6 +57,7 @@ def request_cases(kind: str, factors: tuple[str, ...], with_min_p: bool, is_one_
         return RequestCase(f"requests: {name}", kind, chosen, WITH_MIN_P if with_min_p else FILTERS,
                            is_one_seed=is_one_seed and kind != "filter", n_max=n, **{**several, **more})  # type: ignore[arg-type]
 
+    factors = tuple(name for name in factors if kind in FACTORS[name].kinds)
     out = [case("histories that grow", ())] if is_one_seed and kind != "filter" else []
     if len(factors) > 1:
         out.append(case("all together", factors, 960))

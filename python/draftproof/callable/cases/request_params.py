@@ -8,23 +8,27 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
+from ... import _forms
+from .sample_cases import OF_PEERS, OFF, PEERS
+
 #: A window that no history is longer than.
 WHOLE = 1 << 16
 
+PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+HISTORIES = ("prompt_tokens", "output_tokens")
+COUNTS = ("min_tokens", "no_repeat_ngram_size", "min_tokens_to_keep", "dry_allowed_length", "dry_range")
+
+
+def _number(name: str) -> Callable[[int, int, int], Any]:
+    dtype, off = (np.int32, WHOLE) if name in ("penalty_last_n", "max_tokens") else _forms.PARAMETERS[name]
+    return lambda size, rows, vocab_size: np.full(size, off, np.int32 if name in COUNTS else dtype)
+
+
 #: name -> what `size` requests, of `rows` rows of V tokens in all, have where it is off.
 NEUTRAL: dict[str, Callable[[int, int, int], Any]] = {
-    "repetition_penalty": lambda size, rows, vocab_size: np.ones(size, np.float32),
-    "frequency_penalty": lambda size, rows, vocab_size: np.zeros(size, np.float32),
-    "presence_penalty": lambda size, rows, vocab_size: np.zeros(size, np.float32),
-    "penalty_last_n": lambda size, rows, vocab_size: np.full(size, WHOLE, np.int32),
-    "min_tokens": lambda size, rows, vocab_size: np.zeros(size, np.int32),
-    "guidance_scale": lambda size, rows, vocab_size: np.ones(size, np.float32),
-    "prompt_tokens": lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)],
-    "output_tokens": lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)],
-    "stop_ids": lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)],
-    "bad_words": lambda size, rows, vocab_size: [[] for _ in range(size)],
-    "stop_words": lambda size, rows, vocab_size: [[] for _ in range(size)],
-    "max_tokens": lambda size, rows, vocab_size: np.full(size, WHOLE, np.int32),
+    **{name: _number(name) for name in (*PENALTIES, "penalty_last_n", "max_tokens", "guidance_scale", *COUNTS, *PEERS, "dry_multiplier", "dry_base")},
+    **{name: lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)] for name in (*HISTORIES, "stop_ids", "dry_breakers")},
+    **{name: lambda size, rows, vocab_size: [[] for _ in range(size)] for name in ("bad_words", "stop_words")},
     "logit_bias": lambda size, rows, vocab_size: [{} for _ in range(size)],
     "allowed_ids": lambda size, rows, vocab_size: [None] * size,
     "allowed": lambda size, rows, vocab_size: np.ones((rows, vocab_size), bool),
@@ -33,8 +37,6 @@ NEUTRAL: dict[str, Callable[[int, int, int], Any]] = {
 }
 #: Those that are known anew at every row.
 OF_ROWS = ("allowed", "bitmask", "uncond_logits")
-HISTORIES = ("prompt_tokens", "output_tokens")
-PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
 
 Drawn = Callable[[np.random.Generator, int], Any]
 
@@ -44,12 +46,14 @@ class Factor:
     """needs: names that a callable must read to heed it; draws: what a request has, by name, beside histories and what
     is OF_ROWS;
     beside: factors without all of which it changes nothing; is_end: it says where a request ends, and changes no
-    distribution, so that only a callable which says where requests end is asked for it."""
+    distribution, so that only a callable which says where requests end is asked for it. kinds: of callables that
+    can have it."""
 
     needs: tuple[str, ...]
     draws: dict[str, Drawn] = dataclasses.field(default_factory=dict)
     beside: tuple[str, ...] = ()
     is_end: bool = False
+    kinds: tuple[str, ...] = ("sample", "filter", "verify")
 
     @property
     def is_alone(self) -> bool:
@@ -62,6 +66,10 @@ class Factor:
 
 def _one_of(*values: float) -> Drawn:
     return lambda rng, vocab_size: float(rng.choice(values))
+
+
+def _count(least: int, most: int) -> Drawn:
+    return lambda rng, vocab_size: int(rng.integers(least, most + 1))
 
 
 def _ids(least: int, most: int) -> Drawn:
@@ -102,19 +110,31 @@ FACTORS: dict[str, Factor] = {
                                  {"repetition_penalty": _one_of(1.3, 2.0, 0.6)}),
     "logit_bias": Factor(("logit_bias",), {"logit_bias": _bias}),
     "bad_words": Factor(("bad_words", "output_tokens"), {"bad_words": _bad_words}),
-    "min_tokens": Factor(("min_tokens", "stop_ids", "output_tokens"),
-                         {"min_tokens": lambda rng, _: int(rng.integers(1, 7)), "stop_ids": _ids(1, 4)}),
+    "min_tokens": Factor(("min_tokens", "stop_ids", "output_tokens"), {"min_tokens": _count(1, 6), "stop_ids": _ids(1, 4)}),
     "allowed": Factor(("allowed",)),
     "bitmask": Factor(("bitmask",)),
     "allowed_ids": Factor(("allowed_ids",), {"allowed_ids": _ids(12, 30)}),
     "guidance_scale": Factor(("guidance_scale", "uncond_logits"), {"guidance_scale": _guidance}),
+    "no_repeat_ngram_size": Factor(("no_repeat_ngram_size", "output_tokens"), {"no_repeat_ngram_size": _count(1, 3)}),
+    "dry_multiplier": Factor(("dry_multiplier", "dry_base", "dry_allowed_length", "output_tokens"), {
+        "dry_multiplier": _one_of(0.8, 2.0, 5.0), "dry_base": _one_of(1.3, 1.75), "dry_allowed_length": _count(1, 2)}),
+    "p_less": Factor(("p_less",), {"p_less": _one_of(1.0, 2.0)}),
+    "top_h": Factor(("top_h",), {"top_h": _one_of(0.3, 0.5, 0.8)}),
+    "typical_p": Factor(("typical_p",), {"typical_p": _one_of(0.2, 0.5, 0.9)}),
+    "epsilon_cutoff": Factor(("epsilon_cutoff",), {"epsilon_cutoff": _one_of(0.1, 0.2)}),
+    "eta_cutoff": Factor(("eta_cutoff",), {"eta_cutoff": _one_of(0.3, 0.7)}),
+    "top_n_sigma": Factor(("top_n_sigma",), {"top_n_sigma": _one_of(0.1, 0.3)}),
+    "adaptive_target": Factor(("adaptive_target", "adaptive_mean"), {"adaptive_target": _one_of(0.2, 0.4), "adaptive_mean": _one_of(-1.0, 0.05, 0.9, 0.9),
+                                                                               "top_k": _count(3, 6)}, kinds=("sample",)),
+    "min_tokens_to_keep": Factor(("min_tokens_to_keep",), {"min_tokens_to_keep": _count(2, 5), "top_p": _one_of(0.1, 0.3)}),
     "stop_ids": Factor(("stop_ids",), {"stop_ids": _ids(2, 6)}, is_end=True),
     "stop_words": Factor(("stop_words", "output_tokens"), {"stop_words": _stop_words}, is_end=True),
-    "max_tokens": Factor(("max_tokens", "output_tokens"), {"max_tokens": lambda rng, _: int(rng.integers(1, 9))},
-                         is_end=True),
-    "prompt_tokens": Factor(("prompt_tokens",), beside=(*PENALTIES, "bad_words")),
-    "penalty_last_n": Factor(("penalty_last_n",), {"penalty_last_n": lambda rng, _: int(rng.choice((1, 2, 3, 4)))},
-                             PENALTIES),
+    "max_tokens": Factor(("max_tokens", "output_tokens"), {"max_tokens": _count(1, 8)}, is_end=True),
+    "prompt_tokens": Factor(("prompt_tokens",),
+                            beside=(*PENALTIES, "bad_words", "no_repeat_ngram_size", "dry_multiplier")),
+    "penalty_last_n": Factor(("penalty_last_n",), {"penalty_last_n": _count(1, 4)}, PENALTIES),
+    "dry_range": Factor(("dry_range",), {"dry_range": _count(2, 7)}, ("dry_multiplier",)),
+    "dry_breakers": Factor(("dry_breakers",), {"dry_breakers": _ids(8, 24)}, ("dry_multiplier",)),
 }
 
 
@@ -142,8 +162,16 @@ def new_request(factors: tuple[str, ...], filters: dict[str, float], rng: np.ran
             params.setdefault(name, True)  # of what is OF_ROWS, that it has them
     if params.get("bitmask") and params.get("allowed"):
         del params["allowed"]
-    prompt = rng.integers(0, vocab_size // 2, int(rng.integers(0, 13))).tolist() if "prompt_tokens" in factors else []
-    return Request(params, seed, length, [int(token) for token in prompt])
+    peers = [name for name in FACTORS if name in params and name in PEERS]
+    if peers:  # engines differ in what stands before what
+        kept = FACTORS[str(rng.choice([name for name in peers if name in factors]))].draws
+        params = {name: value for name, value in params.items() if name in kept or name == "temperature" or not (name in OFF or name in OF_PEERS)}
+    prompt = rng.integers(0, vocab_size // 2, int(rng.integers(0, 13))) if "prompt_tokens" in factors else np.zeros(0, np.int64)
+    begun = np.zeros(0, np.int64)
+    if "dry_multiplier" in params or "no_repeat_ngram_size" in params:  # a text that repeats itself, as of a request that was interrupted
+        few = rng.choice(vocab_size, 4, replace=False)
+        prompt, begun = few[prompt % 4], few[rng.integers(0, 4, int(rng.integers(0, 13)))]
+    return Request(params, seed, length, prompt.tolist(), begun.tolist())
 
 
 def columns(names: tuple[str, ...], requests: list[Request], rows: int, vocab_size: int) -> dict[str, Any]:

@@ -7,12 +7,15 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from ... import _sampling
+from ... import _forms, _sampling
 from . import rows
 
 #: The parameters of a row, and the values that switch them off.
-OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-DTYPES = {"temperature": np.float32, "top_k": np.int32, "top_p": np.float32, "min_p": np.float32}
+OFF = {name: _forms.PARAMETERS[name][1] for name in ("temperature", "top_k", "top_p", "min_p")}
+#: Filters of peers that requests may have in place of these, each alone; and what top_k, top_p and min_p leave at least.
+PEERS = ("p_less", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_n_sigma", "adaptive_target", "adaptive_mean")
+OF_PEERS = {name: _forms.PARAMETERS[name][1] for name in (*PEERS, "min_tokens_to_keep")}
+DTYPES = {name: dtype for name, (dtype, _) in _forms.PARAMETERS.items()}
 
 
 #: Where consecutive seeds begin: beyond what float32, float64 and int64 hold.

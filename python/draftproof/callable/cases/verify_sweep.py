@@ -19,7 +19,7 @@ from ..drive.drive import Driver, Params, drawn_of
 from ..evidence import evidence, logprobs
 from ..evidence.sample_judge import Judgement
 from . import regimes
-from .sample_cases import OFF, SampleCase, params_of
+from .sample_cases import OF_PEERS, OFF, SampleCase, params_of
 from .sample_sweep import PEAKS, columns, heated, just_beside, min_p_beside, peaked, probe
 
 
@@ -258,7 +258,7 @@ def judge_steps(run: StepsRun | OneCall, alpha: float, more: MoreBets | None = N
                        f"{strange.size} of {run.n} steps emit tokens before their last one that are no drafts, first "
                        f"request {b % case.batch}: {out[b, :count[b]].tolist()} after drafts "
                        f"{steps.drafts[b, :steps.lens[b]].tolist()}")
-    params = {name: value[case.of_row] for name, value in case.params.items() if name in OFF}
+    params = {name: value[case.of_row] for name, value in case.params.items() if name in OFF or name in OF_PEERS}
     rows = evidence.Rows.of(case.target, params)
     inside = emitted & (out >= 0) & (out < case.vocab_size)
     ids = np.where(inside, out, 0)

@@ -18,7 +18,7 @@ from ..cases.verify_cases import VerifyCase, endpoint_case, verify_cases
 from ..cases.verify_sweep import StepsCase, verify_sweep
 from ..evidence.readings import filter_order_of, readings_of, repeats, tokens_of_run
 from ..facts.filter_hypotheses import FilterOrder
-from .drive import CallFailure, Driver, Params, drawn_of
+from .drive import CallFailure, Driver, Params, drawn_of, numbers_of
 from .profiles import QUICK, Clock
 from .reproducible import in_another_process, probes, unreproduced
 from .schedule import SMALLEST_BATCH, Trial, run_of
@@ -174,6 +174,36 @@ class Callee:
                             "tokens")[0].reshape(-1)
         except (CallFailure, Error):
             return None
+
+    def left(self, logits: np.ndarray, params: dict[str, np.ndarray], _: np.ndarray) -> np.ndarray | None:
+        """What a filter leaves of each row."""
+        if self.clock() >= self.deadline:
+            return None
+        try:
+            value = self.driver(logits, Params(params, len(logits)))
+            return numbers_of(value, logits.shape, "filtered logits").astype(np.float32)
+        except (CallFailure, Error):
+            return None
+
+    def stepped(self, logits: np.ndarray, params: dict[str, np.ndarray], seeds: np.ndarray,
+                drafts: np.ndarray) -> np.ndarray | None:
+        """What a verifier emits for drafts [B, K] of equal probability each, with one row behind each."""
+        if self.clock() >= self.deadline:
+            return None
+        (size, count), vocab_size = drafts.shape, logits.shape[1]
+        q = np.full((size * count, vocab_size), 1.0 / vocab_size, logits.dtype)
+        given = (drafts.ravel().astype(np.int32), q, np.repeat(logits, count + 1, axis=0),
+                 count * np.arange(1, size + 1), Params(params, size), seeds)
+        try:
+            return drawn_of(self.driver(*given), (size, count + 1), "output tokens [B, K + 1]")[0]
+        except (CallFailure, Error):
+            return None
+
+    def first(self, logits: np.ndarray, params: dict[str, np.ndarray], seeds: np.ndarray) -> np.ndarray | None:
+        """The first token that a verifier emits of a request with one draft."""
+        drafts = np.random.default_rng(int(seeds[0])).integers(0, logits.shape[1], (len(logits), 1))
+        out = self.stepped(logits, params, seeds, drafts)
+        return None if out is None else out[:, 0]
 
     def filter_order(self) -> FilterOrder | None:
         return filter_order_of(self.kind, self.drawn)

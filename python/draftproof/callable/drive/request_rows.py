@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Iterator
+from typing import Any, Collection, Iterator
 
 import numpy as np
 
@@ -17,6 +17,8 @@ READINGS: dict[str, tuple[str, ...]] = {
                        "over the output alone", "over prompt and output"),
     "bias": ("before the penalties", "behind the penalties"),
     "bad words": ("begin in the prompt too", "begin in the output"),
+    "n-grams": ("of prompt and output", "of the output"),
+    "DRY": ("over prompt and output", "over the output"),
     # which have other signs, of which a penalty by a factor asks
     "guidance": ("over logits", "over log-probabilities"),
 }
@@ -32,6 +34,7 @@ def readings_of_factors(factors: tuple[str, ...]) -> Iterator[Reading]:
         open_.append("bias")
     if "bad_words" in factors and "prompt_tokens" in factors:
         open_.append("bad words")
+    open_ += [name for name, factor in (("n-grams", "no_repeat_ngram_size"), ("DRY", "dry_multiplier")) if factor in factors and "prompt_tokens" in factors]
     if "guidance_scale" in factors and "repetition_penalty" in factors:
         open_.append("guidance")
     for values in itertools.product(*(READINGS[name] for name in open_)):
@@ -77,6 +80,30 @@ def banned(row: Row, reading: Reading, vocab_size: int) -> np.ndarray:
             out[word[-1]] = True
     if len(row.output) < row.params.get("min_tokens", 0):
         out[row.params["stop_ids"]] = True
+    if n := int(row.params.get("no_repeat_ngram_size", 0)):
+        text = row.output if reading.get("n-grams") == "of the output" else [*row.prompt, *row.output]
+        out[[text[i + n - 1] for i in range(len(text) - n + 1) if text[i:i + n - 1] == text[len(text) - n + 1:]]] = True
+    return out
+
+
+def repetitions(row: Row, reading: Reading, breakers: Collection[int]) -> dict[int, int]:
+    """By token: how many tokens would it repeat, the most?"""
+    text = row.output if reading.get("DRY") == "over the output" else [*row.prompt, *row.output]
+    text, longest = text[-int(row.params.get("dry_range", 0)):], dict[int, int]()
+    for at in range(1, len(text)):
+        length = 0
+        while length < at and text[at - 1 - length] == text[-1 - length] and text[at - 1 - length] not in breakers:
+            length += 1
+        longest[text[at]] = max(length, longest.get(text[at], 0))
+    return {token: length for token, length in longest.items() if length >= row.params["dry_allowed_length"] and token not in breakers}
+
+
+def _dry(row: Row, reading: Reading, vocab_size: int) -> np.ndarray:
+    """[V]: what DRY takes."""
+    out = np.zeros(vocab_size, np.float32)
+    if "dry_multiplier" in row.params:
+        for token, length in repetitions(row, reading, set(np.asarray(row.params.get("dry_breakers", ())).tolist())).items():
+            out[token] = row.params["dry_multiplier"] * row.params["dry_base"] ** (length - row.params["dry_allowed_length"])
     return out
 
 
@@ -110,13 +137,15 @@ def shaped(row: Row, reading: Reading) -> np.ndarray:
         out = uncond + np.float32(row.params["guidance_scale"]) * (out - uncond)
     out = np.where(banned(row, reading, len(out)), np.float32(-np.inf), out)
     if reading.get("bias") == "behind the penalties":
-        return _biased(row, _penalised(row, out, reading))
-    return _penalised(row, _biased(row, out), reading)
+        out = _biased(row, _penalised(row, out, reading))
+    else:
+        out = _penalised(row, _biased(row, out), reading)
+    return out - _dry(row, reading, len(out))
 
 
 def unshaped(row: Row, wanted: np.ndarray) -> np.ndarray:
     """[V]: logits which become `wanted`, about, and far above all others where they are banned."""
-    out = _biased(row, _penalised(row, wanted, {}, is_undone=True), -1.0)
+    out = _biased(row, _penalised(row, wanted + _dry(row, {}, len(wanted)), {}, is_undone=True), -1.0)
     if row.uncond is not None and "guidance_scale" in row.params:
         out = (out - row.uncond) / np.float32(row.params["guidance_scale"]) + row.uncond
     temperature = max(0.5, float(row.params.get("temperature", 1.0)))
@@ -137,6 +166,11 @@ def roles(row: Row, drafted: int) -> dict[str, np.ndarray]:
            "that end a request": np.isin(ids, [*row.params.get("stop_ids", []), *(
                word[-1] for word in row.params.get("stop_words", [])
                if row.output[len(row.output) - len(word) + 1:] == word[:-1])])}
+    if "dry_multiplier" in row.params:
+        breakers = set(np.asarray(row.params.get("dry_breakers", ())).tolist())
+        known, every = (repetitions(row, {}, those) for those in (breakers, ()))
+        out["that would repeat"] = np.isin(ids, list(known))
+        out["that would repeat but for a breaker"] = np.isin(ids, [token for token in every if token not in known])
     if 0 < n <= len(row.output):
         inside, edge = row.output[-n:], row.output[-n - 1:-n]
         out["just outside the window"] = np.isin(ids, edge) & ~np.isin(ids, inside)

@@ -10,7 +10,7 @@ import numpy as np
 from ... import _audit, _sampling
 from ..cases.request_cases import RequestCase
 from ..cases.request_params import FACTORS, PENALTIES, Request, columns, new_request
-from ..cases.sample_cases import DTYPES, OFF, params_of
+from ..cases.sample_cases import DTYPES, OF_PEERS, OFF, params_of
 from ..cases.sample_sweep import probe
 from ..cases.verify_sweep import OneCall, Steps, StepsCase, judge_steps
 from ..evidence import evidence, logprobs
@@ -45,6 +45,7 @@ class RequestRun:
         self.left: list[np.ndarray] = []  # of filters
         self._roles: dict[tuple[int, int], dict[str, np.ndarray]] = {}
         self.names = tuple(dict.fromkeys(name for factor in case.factors for name in FACTORS[factor].needs))
+        self._off = {**OFF, **{name: off for name, off in OF_PEERS.items() if name in self.names}}
         self._rng = np.random.default_rng([seed, 8])
         self._count = 0
         self.ends = EndsSeen()
@@ -67,7 +68,7 @@ class RequestRun:
         the target."""
         case, rng, request = self.case, self._rng, self._requests[b]
         size, length = case.vocab_size, case.lens[b % len(case.lens)]
-        filters = {name: request.params.get(name, OFF[name]) for name in OFF}
+        filters = {name: request.params.get(name, off) for name, off in self._off.items()}
         drafts: list[int] = []
         rows, proposals = [], np.zeros((length, size), np.float32)
         for place in range(length + 1):
@@ -92,7 +93,15 @@ class RequestRun:
             row.uncond = rng.standard_normal(case.vocab_size).astype(np.float32)
         if request.params.get("allowed") or request.params.get("bitmask"):
             row.allowed = (rng.random(case.vocab_size) < 0.6) | (np.cumsum(~banned(row, {}, case.vocab_size)) == 1)
-        wanted = probe(case.vocab_size, seed=int(rng.integers(1 << 30)), **{**filters, "top_k": int(filters["top_k"])})
+        if any(filters[name] != self._off[name] for name in OF_PEERS if name in filters):  # a token at every share
+            steep = np.linspace(0.0, -rng.choice((6.0, 32.0)), case.vocab_size)
+            wanted = max(0.5, filters["temperature"]) * rng.permutation(steep).astype(np.float32)
+        else:
+            wanted = probe(case.vocab_size, filters["temperature"], int(filters["top_k"]), filters["top_p"],
+                           filters["min_p"], seed=int(rng.integers(1 << 30)))
+        # the text goes on to repeat itself
+        if row.output and {"dry_multiplier", "no_repeat_ngram_size"} & request.params.keys():
+            wanted[list({*row.output})] += np.float32(2.0 * max(0.5, filters["temperature"]))
         # of both signs, or of one
         wanted = wanted - np.float32(rng.choice((np.median(wanted), wanted.max() + 0.5, wanted.min() - 0.5)))
         told = [mask for mask in roles(row, len(drafts)).values() if mask.any()]
@@ -132,7 +141,7 @@ class RequestRun:
         self.calls += 1
 
     def _filters(self, steps: list[Step]) -> dict[str, np.ndarray]:
-        names = [name for name in OFF if name != "min_p" or any(name in filters for filters in self.case.filters)]
+        names = [name for name in self._off if name != "min_p" or any(name in filters for filters in self.case.filters)]
         return {name: np.array([step.filters[name] for step in steps], DTYPES[name]) for name in names}
 
     def _of_rows(self, rows: list[Row]) -> dict[str, np.ndarray]:
@@ -214,6 +223,8 @@ class RequestRun:
         case, steps = self.case, self.steps
         target = self._shaped(reading, without)
         filters = self._filters(steps)
+        if without in OF_PEERS:
+            filters[without] = np.full_like(filters[without], OF_PEERS[without])
         if case.kind == "filter":
             check = _audit.check_filter(target, np.concatenate(self.left), filters)
             if check.holds:

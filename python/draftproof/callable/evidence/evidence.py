@@ -38,11 +38,12 @@ def bins_log_e(counts: np.ndarray) -> float:
     return float(_log_rising(0.5)[counts].sum() - _log_rising(m / 2.0)[n] + n * np.log(m))
 
 
-def marked_log_e(hits: np.ndarray, chances: np.ndarray) -> float:
-    """Of independent events with these chances: a bet on each of ODDS times their odds, equal stakes."""
+def marked_log_e(hits: np.ndarray, chances: np.ndarray, odds: np.ndarray = ODDS) -> float:
+    """Of independent events with these chances: a bet on each of `odds` times their odds, equal stakes. Chances that are too large win
+    no bet on odds above 1."""
     with np.errstate(divide="ignore"):
-        each = int(hits.sum()) * np.log(ODDS) if hits.any() else np.zeros(len(ODDS))
-        each = each - np.log1p(np.outer(ODDS - 1.0, chances)).sum(axis=1)
+        each = int(hits.sum()) * np.log(odds) if hits.any() else np.zeros(len(odds))
+        each = each - np.log1p(np.outer(odds - 1.0, chances)).sum(axis=1)
     top = each.max()
     return float(top + np.log(np.exp(each - top).mean()))
 
@@ -59,7 +60,8 @@ class Rows:
     @staticmethod
     def of(logits: np.ndarray, params: dict[str, np.ndarray]) -> Rows:
         base = _sampling.process_rows(logits, params, ties="keep_all").probabilities
-        must, may = _sampling.usual_readings(logits, params)
+        cuts = {name: value for name, value in params.items() if not name.startswith("adaptive")}  # which is none
+        must, may = _sampling.usual_readings(logits, cuts)
         # dropped or not, none draws them
         must |= may & (logits < logits.max(axis=1, keepdims=True) - FAR * params["temperature"][:, None])
         least = np.where(must, base, 0.0)

@@ -5,14 +5,16 @@ they come in the proportions of the list, whether it was taken before the mask o
 
 import json
 import math
+from typing import Iterable
 
-from .. import draws
+from .. import draws, unexpected
+from ..adapters import Step, Text
 from ..collect import PROMPTS, Collector
 from ..verdicts import Judge
 from ..visible import Visible
 
 VALUES = ["red", "green"]
-DRAWS, PROMPT = 160, 'Which colour is it, "red" or "green"? It is '
+DRAWS, LIFTED, PROMPT = 160, 480, 'Which colour is it, "red" or "green"? It is '
 
 
 def ask(c: Collector) -> None:
@@ -21,8 +23,31 @@ def ask(c: Collector) -> None:
     done = c.wire.post_all([c.record("parameters", "schema", PROMPTS[number], seed=40 + number, max_tokens=24,
                                      schema={"enum": VALUES}) for number in range(6)])
     if c.adapter.logprobs and all(record.status == 200 for record in done):
-        c.wire.post_all([c.record("parameters", "masked", PROMPT, seed=400 + number, max_tokens=4,
-                                  schema={"enum": VALUES}) for number in range(DRAWS)])
+        done = c.wire.post_all([c.record("parameters", "masked", PROMPT, seed=400 + number, max_tokens=4,
+                                         schema={"enum": VALUES}) for number in range(DRAWS)])
+        texts = [c.adapter.read(record.answer) for record in done if record.status == 200]
+        if texts and unexpected.can_lift(c):
+            _ask_unexpected(c, behind(enumerate(texts)))
+
+
+def behind(texts: Iterable[tuple[int, Text]]) -> dict[tuple, list[tuple[int, int, Step]]]:
+    """Returns the steps behind each prefix: number and place of each."""
+    out: dict[tuple, list[tuple[int, int, Step]]] = {}
+    for number, text in texts:
+        for place, step in enumerate(text.steps):
+            out.setdefault(tuple(one.token for one in text.steps[:place]), []).append((number, place, step))
+    return out
+
+
+def _ask_unexpected(c: Collector, steps: dict[tuple, list[tuple[int, int, Step]]]) -> None:
+    """Draws where the mask leaves a choice, of which bias gives half to the token that is least expected."""
+    prefix = max(steps, key=lambda prefix: (len({step.token for *_, step in steps[prefix]}) > 1, len(steps[prefix])))
+    left = {step.token for *_, step in steps[prefix]}
+    top = [pair for pair in steps[prefix][0][2].top if pair[0] in left]
+    if len(left) > 1 and len(top) == len(left) and all(isinstance(token, int) for token in (*left, *prefix)):
+        plan = unexpected.lift([*prefix], top, top[-1], left=tuple(left))
+        c.wire.post_all(unexpected.texts(c, "parameters", "masked, unexpected", PROMPT, plan, LIFTED, schema={"enum": VALUES},
+                                         logit_bias={str(plan.token): plan.bias}))
 
 
 def judge(j: Judge) -> None:
@@ -46,12 +71,8 @@ def judge(j: Judge) -> None:
 
 
 def _masked(j: Judge) -> None:
-    behind: dict = {}
-    for number, text in j.of("parameters", "masked"):
-        for place, step in enumerate(text.steps):
-            behind.setdefault(tuple(one.token for one in text.steps[:place]), []).append((number, place, step))
     drawn = draws.Drawn()
-    for rows in behind.values():
+    for rows in behind(j.of("parameters", "masked")).values():
         half = len(rows) // 2
         left = {step.token for *_, step in rows[:half]}
         for number, place, step in rows[half:]:
@@ -69,3 +90,4 @@ def _masked(j: Judge) -> None:
     j.add("draws under a schema", "biased" if bad else "ok",
           f"{test.name}: p = {test.p:.2g}; {test.words}" if bad else f"consistent ({len(drawn.rows)} tokens)",
           drawn.rows[0].text)
+    unexpected.judged(j, "draws under a schema, unexpected", j.asked("masked, unexpected"))

@@ -1,0 +1,100 @@
+"""Tokens that no drafter expects: bias gives half of a row to one that is unlikely without it.
+
+A drafter does not know of bias, nor of a grammar's mask. It proposes the other half, and each second of its drafts must
+be rejected. A verifier that accepts too much, or forgets what was rejected when it draws again, gives the expected
+tokens more than their half, whatever the drafter is. What comes too often is known before the draws, so that some hundred show it.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..callable.evidence import evidence
+from . import draws
+from .wire import Record
+
+if typing.TYPE_CHECKING:
+    from .collect import Collector
+    from .verdicts import Judge
+
+SHARE = 0.5  # of the unexpected token
+FIRST = 2.0 / 3.0  # of the token before it: servers draw the first one of a text without a draft
+ODDS = np.array([1.5, 2.5])  # times those of the expected tokens, of which one is bet on
+LEVEL = draws.LEVEL / 5
+TEXTS, CHOICES, PROMPTS = 1600, 4, 4
+
+
+class Lift(NamedTuple):
+    """A bias on `token` under which others come with the chance `expected` at most behind the tokens `before`. left: the tokens that are
+    judged there; none: all."""
+
+    before: list[int]
+    token: int
+    bias: float
+    expected: float = 1.0 - SHARE
+    left: tuple[int, ...] = ()
+
+
+def lift(before: list[Any], top: list[tuple[Any, float]], chosen: tuple[Any, float], others: float = 0.0,
+         left: tuple[Any, ...] = ()) -> Lift:
+    """others: what tokens beside the list weigh, at most."""
+    others += sum(math.exp(logprob) for token, logprob in top if token != chosen[0])
+    return Lift(before, chosen[0], round(math.log(SHARE / (1.0 - SHARE) * others) - chosen[1], 4), left=left)
+
+
+def can_lift(c: Collector) -> bool:
+    return bool(c.adapter.logprobs and c.ids()) and "logit_bias" not in c.dropped and c.adapter.offers("logit_bias")
+
+
+def texts(c: Collector, question: str, case: str, prompt: str | list[int], plan: Lift, count: int, **settings: object) -> list[Record]:
+    """Requests for so many texts: several a request where the server has choices."""
+    n = CHOICES if c.adapter.offers("n") else 1
+    more = {**({"n": n} if n > 1 else {}), **({"logprobs": None} if c.gives_ids else {})}  # for which servers turn speculation off
+    return [c.record(question, case, prompt, plan._asdict(), seed=200_000 + 31 * number, max_tokens=len(plan.before) + 1, **more, **settings)
+            for number in range(-(-count // n))]
+
+
+def ask(c: Collector) -> None:
+    if not can_lift(c):
+        return
+    ids, plans = c.ids(), []
+    prompts = [ids[start:start + 16] for start in range(0, 64, 8)]
+    firsts = [top[0] for top in c.lists(prompts)]
+    for prompt, (first, logprob), top in zip(prompts, firsts, c.lists([[*prompt, first] for prompt, (first, _) in zip(prompts, firsts)])):
+        chance = math.exp(logprob)
+        raised = round(max(0.0, math.log(FIRST / (1.0 - FIRST) * (1.0 - chance) / chance)), 4)
+        again = math.exp(dict(top).get(first, top[-1][1])) * math.expm1(raised)  # what bias adds to it behind itself, at most
+        tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
+        plan = lift([first], top, [pair for pair in top if pair[0] != first][len(top) // 2], tail + again)
+        plans.append((again, prompt, plan, {str(first): raised, str(plan.token): plan.bias}))
+    count = min(TEXTS, c.tokens_max // 6) // PROMPTS
+    jobs = [texts(c, "unexpected", "second tokens", prompt, plan, count, logit_bias=bias)
+            for _, prompt, plan, bias in sorted(plans, key=lambda one: one[0])[:PROMPTS]]
+    c.wire.post_all([record for several in zip(*jobs) for record in several])
+
+
+def judged(j: Judge, name: str, numbers: list[int]) -> None:
+    """Whether the tokens that were not lifted come more often than bias leaves them."""
+    hits, chances = [], []
+    for number in numbers:
+        record, answer = j.records[number], typing.cast(Any, j.records[number].answer)
+        about = record.settings["about"]
+        for place in range(min(record.settings.get("n") or 1, len(answer.get("choices") or [0])) if number in j.texts else 0):
+            text = j.adapter.read(answer, place)
+            tokens, at = list(text.ids or (step.token for step in text.steps)), len(about["before"])
+            if len(tokens) > at and tokens[:at] == about["before"] and (not about["left"] or tokens[at] in about["left"]):
+                hits.append(tokens[at] != about["token"])
+                chances.append(about["expected"])
+    if len(hits) < 100:
+        return
+    p = math.exp(-max(0.0, evidence.marked_log_e(np.array(hits), np.array(chances), ODDS)))
+    words = f"{sum(hits)} of {len(hits)} tokens are others than one that bias gives half; {sum(chances):.0f} expected at most"
+    j.add(name, "biased" if p < LEVEL else "ok", f"p = {p:.2g}; {words}" if p < LEVEL else f"consistent: {words}", numbers[0])
+
+
+def judge(j: Judge) -> None:
+    judged(j, "draws, unexpected", [number for number, record in enumerate(j.records) if record.question == "unexpected"])
