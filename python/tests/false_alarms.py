@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import reference_numpy
 
 import draftproof
 from draftproof.callable.cases.request_cases import RequestEntry, request_cases
@@ -49,7 +48,7 @@ def controls():
             ("sample by race", "sample", lambda *a: draftproof.sample(*a, sampler="race"), samples),
             *((name, "verify", lambda *a, name=name: draftproof.verify(*a, verifier=name), steps)
               for name in ("chain", "block", "sampler_match")),
-            ("chain in numpy", "verify", reference_numpy.NumpyVerifier(), steps)]
+            ("chain in numpy", "verify", Verifier(), steps)]
 
 
 def swept():

@@ -714,6 +714,11 @@ def kept_q(s, q):
     return q
 
 
+def bonus_too(s, tokens):
+    s.i = len(s.x)
+    return [*tokens, *s.bonus()]
+
+
 def less_left(s, step):
     kept, i = s.memory.setdefault(s.logits.shape[1], {}), len(s.x)
     stale = kept.get(s.b, [])
@@ -740,6 +745,27 @@ def own_stride(s, step, i):
 def top_k_of_weights(s, weights):
     k = int(s.given["top_k"][s.b])
     return np.where(weights >= np.sort(weights)[-k], weights, 0.0) if 0 < k < len(weights) else weights
+
+
+class BlockVerifier(Verifier):
+    """Block verification (Sun et al. 2025)."""
+
+    def request(self, x, p, q):
+        weight, kept, kept_weight = 1.0, 0, 1.0
+        for i, token in enumerate(x):
+            mass = weight * p[i][token]
+            weight = 0.0 if mass <= 0.0 else min(1.0, mass / q[i][token]) if q[i][token] > 0.0 else 1.0
+            left = np.maximum(weight * p[i + 1] - q[i + 1], 0.0).sum() if i + 1 < len(x) else 0.0
+            whole = left + 1.0 - weight
+            if self.coin(i) < (weight if i + 1 == len(x) else left / whole if whole > 0.0 else 1.0):
+                kept, kept_weight = i + 1, weight
+        self.i = kept
+        if kept == len(x):
+            return [*x, self.draw(p[kept])]
+        return [*x[:kept], self.draw(self.residual(self.scale(kept_weight) * p[kept], q[kept]))]
+
+    def scale(self, weight):
+        return weight
 
 
 # Constrained samplers
@@ -1376,7 +1402,7 @@ TABLE = [
     ("verify", "a recovered token's id lacks the offset of its vocabulary tile", "recovered",
      then(lambda s, tokens: [token % 8192 for token in tokens]), lambda s: not s.greedy),
     ("verify", "bonus emitted after the last draft was rejected", "recovered",
-     then(lambda s, tokens: [*tokens, *s.bonus()]), lambda s: s.i == len(s.x) - 1),
+     then(bonus_too), lambda s: s.i == len(s.x) - 1),
     # verifiers: bonus tokens
     ("verify", "no bonus token", "bonus", lambda s, step: [], lambda s: len(s.x) > 0),
     ("verify", "no bonus token at multiples of eight", "bonus", lambda s, step: [],
@@ -1384,6 +1410,8 @@ TABLE = [
     ("verify", "the bonus token is of the row before", "bonus", lambda s, step: [s.draw(s.p[max(len(s.x) - 1, 0)])]),
     ("verify", "bonus row taken at the longest request's length", "bonus",
      lambda s, step: [s.draw(s.rows[min(s.firsts[s.b] + s.lens.max(), len(s.rows) - 1)])]),
+    ("verify", "bonus tokens are drawn from the last q", "bonus", lambda s, step: [s.draw(s.q[-1])],
+     lambda s: len(s.x) > 0),
     ("verify", "bonus is the row's largest", "bonus", lambda s, step: [s.p[-1].argmax()]),
     ("verify", "the bonus token of 5 drafts and more is greedy", "bonus", lambda s, step: [s.p[-1].argmax()],
      lambda s: len(s.x) >= 5),
@@ -1460,6 +1488,8 @@ for kinds, *fault in TABLE:
         of_kind[fault[0]] = made(kind, *fault)
 FAULTS["verify"]["the bonus token is drawn by the coin that accepted the last draft"] = FAULTS["verify"][
     "bonus drawn with the last draft's acceptance coin"]  # of two blind sets
+FAULTS["verify"]["residuals of block verification are not scaled"] = faulty(
+    BlockVerifier, "scale", lambda s, step, weight: 1.0)
 for name, _, step, instead, *logprobs in CONSTRAINED:
     FAULTS["constrained"][name] = type("Faulty", (faulty(Constrained, step, instead),),
                                        {"gives_logprobs": not logprobs})
