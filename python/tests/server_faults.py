@@ -22,7 +22,8 @@ import draftproof
 from draftproof.server.wire import Wire
 
 
-def audited(how: tuple[str, ...], tokens: int, connections: int, seed: int = 11, **more: tuple[str, ...]) -> draftproof.ServerAudit:
+def audited(how: tuple[str, ...], tokens: int, connections: int, seed: int = 11,
+            **more: tuple[str, ...]) -> draftproof.ServerAudit:
     """Audits one fake server, in this process. seed: of its model and of texts without a seed."""
     server, ask = Fake(*how, seed=seed), Wire.ask
     Wire.ask = lambda wire, method, path, body=None: server.reply(path, body)

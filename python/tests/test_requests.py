@@ -116,7 +116,8 @@ def test_every_two_parameters_that_a_callable_reads_vary_together():
         return bool(request.prompt) if name == "prompt_tokens" else name in request.params
 
     for a, b in itertools.combinations([*OFF, *FACTORS], 2):
-        if {a, b} == EXCLUSIVE or {a, b} <= {*OFF} or ({a, b} & {*PEERS} and {a, b} <= {*OFF, *OF_PEERS} - {"temperature"}):
+        alone = {a, b} & {*PEERS} and {a, b} <= {*OFF, *OF_PEERS} - {"temperature"}
+        if {a, b} == EXCLUSIVE or {a, b} <= {*OFF} or alone:
             continue
         factors = tuple(name for name in FACTORS if name in (a, b))
         needed = [FACTORS[name].beside[0] for name in factors if FACTORS[name].beside
@@ -203,15 +204,22 @@ FAULTS = {
     "stop ids one token too late": (("min_tokens",),
                                     sampler(changed(min_tokens=lambda of: np.where(of > 0, of + 1, 0)))),
     "the mask of a batch mate": (("allowed",), sampler(changed(allowed=of_mate))),
-    "p-less is taken as its other form": (("p_less",), sampler(changed(p_less=lambda of: np.where(of > 0.0, 3.0 - of, 0.0).astype(np.float32)))),
+    "p-less is taken as its other form": (
+        ("p_less",), sampler(changed(p_less=lambda of: np.where(of > 0.0, 3.0 - of, 0.0).astype(np.float32)))),
     "p-less before the temperature": (("p_less",), p_less_before_temperature),
     "top-H of a batch mate": (("top_h",), sampler(changed(top_h=of_mate))),
-    "typical_p keeps what it should drop": (("typical_p",), sampler(changed(typical_p=lambda of: np.where(of < 1.0, 1.0 - of, 1.0).astype(np.float32)))),
-    "adaptive-p forgets its state": (("adaptive_target",), sampler(changed(adaptive_mean=lambda of: np.full_like(of, -1.0)))),
-    "n-grams too long by one": (("no_repeat_ngram_size",), sampler(changed(no_repeat_ngram_size=lambda of: np.where(of > 0, of + 1, 0)))),
-    "n-grams of the batch mate's prompt": (("no_repeat_ngram_size", "prompt_tokens"), sampler(changed(prompt_tokens=of_mate))),
-    "one token fewer is kept": (("min_tokens_to_keep",), sampler(changed(min_tokens_to_keep=lambda of: np.maximum(of - 1, 1)))),
-    "DRY goes across breakers": (("dry_multiplier", "dry_breakers"), sampler(changed(dry_breakers=lambda of: [[] for _ in of]))),
+    "typical_p keeps what it should drop": (
+        ("typical_p",), sampler(changed(typical_p=lambda of: np.where(of < 1.0, 1.0 - of, 1.0).astype(np.float32)))),
+    "adaptive-p forgets its state": (
+        ("adaptive_target",), sampler(changed(adaptive_mean=lambda of: np.full_like(of, -1.0)))),
+    "n-grams too long by one": (
+        ("no_repeat_ngram_size",), sampler(changed(no_repeat_ngram_size=lambda of: np.where(of > 0, of + 1, 0)))),
+    "n-grams of the batch mate's prompt": (
+        ("no_repeat_ngram_size", "prompt_tokens"), sampler(changed(prompt_tokens=of_mate))),
+    "one token fewer is kept": (
+        ("min_tokens_to_keep",), sampler(changed(min_tokens_to_keep=lambda of: np.maximum(of - 1, 1)))),
+    "DRY goes across breakers": (
+        ("dry_multiplier", "dry_breakers"), sampler(changed(dry_breakers=lambda of: [[] for _ in of]))),
     "DRY begins a token late": (("dry_multiplier",), sampler(changed(dry_allowed_length=lambda of: of + 1))),
     "DRY looks at everything": (("dry_multiplier", "dry_range"), sampler(changed(dry_range=np.zeros_like))),
     "guidance of another scale": (("guidance_scale",),

@@ -73,13 +73,15 @@ def left(logits, params, seeds):
 
 def test_what_a_filter_leaves_of_rows_of_other_forms_is_checked():
     def over_rounded(logits, params, seeds):
-        return left((np.round(logits.astype(np.float32)) if logits.dtype == np.float16 else logits), params, seeds)
+        return left(np.round(logits.astype(np.float32)) if logits.dtype == np.float16 else logits, params, seeds)
 
     def poisoned(logits, params, seeds):
-        return left(logits, {**params, "top_k": np.where(np.isnan(logits).any(), 1, params["top_k"]).astype(np.int32)}, seeds)
+        top_k = np.where(np.isnan(logits).any(), 1, params["top_k"]).astype(np.int32)
+        return left(logits, {**params, "top_k": top_k}, seeds)
 
     assert not half_rows(left, LEVEL).fault and "rows" in half_rows(over_rounded, LEVEL).fault
-    assert nan_rows(left, LEVEL).reading == "a NaN logit: it counts as masked" and "rows" in nan_rows(poisoned, LEVEL).fault
+    assert nan_rows(left, LEVEL).reading == "a NaN logit: it counts as masked"
+    assert "rows" in nan_rows(poisoned, LEVEL).fault
 
 
 def stepped(change=lambda drafts: drafts, keep=lambda drafts, out: out):
@@ -92,12 +94,13 @@ def stepped(change=lambda drafts: drafts, keep=lambda drafts, out: out):
 
 
 def test_placeholders_within_drafts_have_a_reading_and_must_not_reach_other_requests():
-    assert placeholder_rows(stepped(), LEVEL).reading == "placeholders (-1) within drafts: rejected, and a token is drawn"
+    as_vllm = placeholder_rows(stepped(), LEVEL)
+    assert as_vllm.reading == "placeholders (-1) within drafts: rejected, and a token is drawn"
     as_token_0 = placeholder_rows(stepped(lambda drafts: np.maximum(drafts, 0)), LEVEL)
     assert as_token_0.reading == "placeholders (-1) within drafts: something else is emitted" and not as_token_0.fault
     assert placeholder_rows(lambda *given: None, LEVEL).reading == "placeholders (-1) within drafts: the call raises"
-    shifted = placeholder_rows(stepped(keep=lambda drafts, out: np.where((drafts < 0).any(), np.roll(out, 1, axis=0), out)), LEVEL)
-    assert "draws" in shifted.fault
+    shifted = stepped(keep=lambda drafts, out: np.where((drafts < 0).any(), np.roll(out, 1, axis=0), out))
+    assert "draws" in placeholder_rows(shifted, LEVEL).fault
 
 
 def test_an_audit_tells_readings_and_faults_of_forms(monkeypatch):

@@ -63,8 +63,9 @@ def test_a_planted_fault_is_found(serve, how, question, name):
         assert any(how.replace(" ignored", " is ignored") in line.words for line in accused), str(found)
 
 
-@pytest.mark.parametrize("how,only,name", [("accepts 1.5 p/q", "draws", "draws, unexpected"), ("recovered token from p", "speculation", "draws, unexpected"),
-                                           ("recovered token from p under a mask", "parameters", "draws under a schema, unexpected")])
+@pytest.mark.parametrize("how,only,name", [
+    ("accepts 1.5 p/q", "draws", "draws, unexpected"), ("recovered token from p", "speculation", "draws, unexpected"),
+    ("recovered token from p under a mask", "parameters", "draws under a schema, unexpected")])
 def test_a_token_that_no_drafter_expects_shows_what_verification_forgets(how, only, name):
     for fault in (how, "speculation"):
         found = server_faults.audited((fault,), 9600, 2, only=(only,))

@@ -31,7 +31,8 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
     if "://" not in url and Path(url).is_file():
         (origin, adapter), other, records, head = load(url)
         kept = {*only, "probe", *(("reference",) if "greedy" in only else ()),
-                *(("draws", "scores") if "speculation" in only else ()), *(("unexpected",) if {"draws", "speculation"} & {*only} else ())}
+                *(("draws", "scores") if "speculation" in only else ()),
+                *(("unexpected",) if {"draws", "speculation"} & {*only} else ())}
         return Judge(origin, adapter, [record for record in records if record.question in kept], other,
                      tuple(head.get("without", ())), head.get("lost", ""),
                      tuple({*head.get("only", ())} & {*only})).run()

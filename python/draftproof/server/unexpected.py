@@ -2,7 +2,8 @@
 
 A drafter does not know of bias, nor of a grammar's mask. It proposes the other half, and each second of its drafts must
 be rejected. A verifier that accepts too much, or forgets what was rejected when it draws again, gives the expected
-tokens more than their half, whatever the drafter is. What comes too often is known before the draws, so that some hundred show it.
+tokens more than their half, whatever the drafter is. What comes too often is known before the draws, so that some
+hundred show it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ TEXTS, CHOICES, PROMPTS = 1600, 4, 4
 
 
 class Lift(NamedTuple):
-    """A bias on `token` under which others come with the chance `expected` at most behind the tokens `before`. left: the tokens that are
-    judged there; none: all."""
+    """A bias on `token` under which others come with the chance `expected` at most behind the tokens `before`. left:
+    the tokens that are judged there; none: all."""
 
     before: list[int]
     token: int
@@ -47,15 +48,19 @@ def lift(before: list[Any], top: list[tuple[Any, float]], chosen: tuple[Any, flo
 
 
 def can_lift(c: Collector) -> bool:
-    return bool(c.adapter.logprobs and c.ids()) and "logit_bias" not in c.dropped and c.adapter.offers("logit_bias")
+    known = bool(c.adapter.logprobs and c.ids())
+    return known and "logit_bias" not in c.dropped and c.adapter.offers("logit_bias")
 
 
-def texts(c: Collector, question: str, case: str, prompt: str | list[int], plan: Lift, count: int, **settings: object) -> list[Record]:
+def texts(c: Collector, question: str, case: str, prompt: str | list[int], plan: Lift, count: int,
+          **settings: object) -> list[Record]:
     """Requests for so many texts: several a request where the server has choices."""
     n = CHOICES if c.adapter.offers("n") else 1
-    more = {**({"n": n} if n > 1 else {}), **({"logprobs": None} if c.gives_ids else {})}  # for which servers turn speculation off
-    return [c.record(question, case, prompt, plan._asdict(), seed=200_000 + 31 * number, max_tokens=len(plan.before) + 1, **more, **settings)
-            for number in range(-(-count // n))]
+    more = {"n": n} if n > 1 else {}
+    if c.gives_ids:
+        settings["logprobs"] = None  # servers turn speculation off where they are asked for
+    return [c.record(question, case, prompt, plan._asdict(), seed=200_000 + 31 * number,
+                     max_tokens=len(plan.before) + 1, **more, **settings) for number in range(-(-count // n))]
 
 
 def ask(c: Collector) -> None:
@@ -64,10 +69,12 @@ def ask(c: Collector) -> None:
     ids, plans = c.ids(), []
     prompts = [ids[start:start + 16] for start in range(0, 64, 8)]
     firsts = [top[0] for top in c.lists(prompts)]
-    for prompt, (first, logprob), top in zip(prompts, firsts, c.lists([[*prompt, first] for prompt, (first, _) in zip(prompts, firsts)])):
+    seconds = c.lists([[*prompt, first] for prompt, (first, _) in zip(prompts, firsts)])
+    for prompt, (first, logprob), top in zip(prompts, firsts, seconds):
         chance = math.exp(logprob)
         raised = round(max(0.0, math.log(FIRST / (1.0 - FIRST) * (1.0 - chance) / chance)), 4)
-        again = math.exp(dict(top).get(first, top[-1][1])) * math.expm1(raised)  # what bias adds to it behind itself, at most
+        # what bias adds to it behind itself, at most
+        again = math.exp(dict(top).get(first, top[-1][1])) * math.expm1(raised)
         tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
         plan = lift([first], top, [pair for pair in top if pair[0] != first][len(top) // 2], tail + again)
         plans.append((again, prompt, plan, {str(first): raised, str(plan.token): plan.bias}))
@@ -83,18 +90,23 @@ def judged(j: Judge, name: str, numbers: list[int]) -> None:
     for number in numbers:
         record, answer = j.records[number], typing.cast(Any, j.records[number].answer)
         about = record.settings["about"]
-        for place in range(min(record.settings.get("n") or 1, len(answer.get("choices") or [0])) if number in j.texts else 0):
+        if number not in j.texts:
+            continue
+        for place in range(min(record.settings.get("n") or 1, len(answer.get("choices") or [0]))):
             text = j.adapter.read(answer, place)
             tokens, at = list(text.ids or (step.token for step in text.steps)), len(about["before"])
-            if len(tokens) > at and tokens[:at] == about["before"] and (not about["left"] or tokens[at] in about["left"]):
+            is_left = len(tokens) > at and (not about["left"] or tokens[at] in about["left"])
+            if is_left and tokens[:at] == about["before"]:
                 hits.append(tokens[at] != about["token"])
                 chances.append(about["expected"])
     if len(hits) < 100:
         return
     p = math.exp(-max(0.0, evidence.marked_log_e(np.array(hits), np.array(chances), ODDS)))
-    words = f"{sum(hits)} of {len(hits)} tokens are others than one that bias gives half; {sum(chances):.0f} expected at most"
-    j.add(name, "biased" if p < LEVEL else "ok", f"p = {p:.2g}; {words}" if p < LEVEL else f"consistent: {words}", numbers[0])
+    words = (f"{sum(hits)} of {len(hits)} tokens are others than one that bias gives half; {sum(chances):.0f} expected "
+             "at most")
+    j.add(name, "biased" if p < LEVEL else "ok", f"p = {p:.2g}; {words}" if p < LEVEL else f"consistent: {words}",
+          numbers[0])
 
 
 def judge(j: Judge) -> None:
-    judged(j, "draws, unexpected", [number for number, record in enumerate(j.records) if record.question == "unexpected"])
+    judged(j, "draws, unexpected", [at for at, record in enumerate(j.records) if record.question == "unexpected"])

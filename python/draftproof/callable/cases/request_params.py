@@ -26,8 +26,10 @@ def _number(name: str) -> Callable[[int, int, int], Any]:
 
 #: name -> what `size` requests, of `rows` rows of V tokens in all, have where it is off.
 NEUTRAL: dict[str, Callable[[int, int, int], Any]] = {
-    **{name: _number(name) for name in (*PENALTIES, "penalty_last_n", "max_tokens", "guidance_scale", *COUNTS, *PEERS, "dry_multiplier", "dry_base")},
-    **{name: lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)] for name in (*HISTORIES, "stop_ids", "dry_breakers")},
+    **{name: _number(name) for name in (*PENALTIES, "penalty_last_n", "max_tokens", "guidance_scale", *COUNTS, *PEERS,
+                                        "dry_multiplier", "dry_base")},
+    **{name: lambda size, rows, vocab_size: [np.zeros(0, np.int32) for _ in range(size)]
+       for name in (*HISTORIES, "stop_ids", "dry_breakers")},
     **{name: lambda size, rows, vocab_size: [[] for _ in range(size)] for name in ("bad_words", "stop_words")},
     "logit_bias": lambda size, rows, vocab_size: [{} for _ in range(size)],
     "allowed_ids": lambda size, rows, vocab_size: [None] * size,
@@ -110,12 +112,14 @@ FACTORS: dict[str, Factor] = {
                                  {"repetition_penalty": _one_of(1.3, 2.0, 0.6)}),
     "logit_bias": Factor(("logit_bias",), {"logit_bias": _bias}),
     "bad_words": Factor(("bad_words", "output_tokens"), {"bad_words": _bad_words}),
-    "min_tokens": Factor(("min_tokens", "stop_ids", "output_tokens"), {"min_tokens": _count(1, 6), "stop_ids": _ids(1, 4)}),
+    "min_tokens": Factor(("min_tokens", "stop_ids", "output_tokens"),
+                         {"min_tokens": _count(1, 6), "stop_ids": _ids(1, 4)}),
     "allowed": Factor(("allowed",)),
     "bitmask": Factor(("bitmask",)),
     "allowed_ids": Factor(("allowed_ids",), {"allowed_ids": _ids(12, 30)}),
     "guidance_scale": Factor(("guidance_scale", "uncond_logits"), {"guidance_scale": _guidance}),
-    "no_repeat_ngram_size": Factor(("no_repeat_ngram_size", "output_tokens"), {"no_repeat_ngram_size": _count(1, 3)}),
+    "no_repeat_ngram_size": Factor(("no_repeat_ngram_size", "output_tokens"),
+                                   {"no_repeat_ngram_size": _count(1, 3)}),
     "dry_multiplier": Factor(("dry_multiplier", "dry_base", "dry_allowed_length", "output_tokens"), {
         "dry_multiplier": _one_of(0.8, 2.0, 5.0), "dry_base": _one_of(1.3, 1.75), "dry_allowed_length": _count(1, 2)}),
     "p_less": Factor(("p_less",), {"p_less": _one_of(1.0, 2.0)}),
@@ -124,9 +128,11 @@ FACTORS: dict[str, Factor] = {
     "epsilon_cutoff": Factor(("epsilon_cutoff",), {"epsilon_cutoff": _one_of(0.1, 0.2)}),
     "eta_cutoff": Factor(("eta_cutoff",), {"eta_cutoff": _one_of(0.3, 0.7)}),
     "top_n_sigma": Factor(("top_n_sigma",), {"top_n_sigma": _one_of(0.1, 0.3)}),
-    "adaptive_target": Factor(("adaptive_target", "adaptive_mean"), {"adaptive_target": _one_of(0.2, 0.4), "adaptive_mean": _one_of(-1.0, 0.05, 0.9, 0.9),
-                                                                               "top_k": _count(3, 6)}, kinds=("sample",)),
-    "min_tokens_to_keep": Factor(("min_tokens_to_keep",), {"min_tokens_to_keep": _count(2, 5), "top_p": _one_of(0.1, 0.3)}),
+    "adaptive_target": Factor(("adaptive_target", "adaptive_mean"), {
+        "adaptive_target": _one_of(0.2, 0.4), "adaptive_mean": _one_of(-1.0, 0.05, 0.9, 0.9), "top_k": _count(3, 6)},
+        kinds=("sample",)),
+    "min_tokens_to_keep": Factor(("min_tokens_to_keep",),
+                                 {"min_tokens_to_keep": _count(2, 5), "top_p": _one_of(0.1, 0.3)}),
     "stop_ids": Factor(("stop_ids",), {"stop_ids": _ids(2, 6)}, is_end=True),
     "stop_words": Factor(("stop_words", "output_tokens"), {"stop_words": _stop_words}, is_end=True),
     "max_tokens": Factor(("max_tokens", "output_tokens"), {"max_tokens": _count(1, 8)}, is_end=True),
@@ -165,10 +171,12 @@ def new_request(factors: tuple[str, ...], filters: dict[str, float], rng: np.ran
     peers = [name for name in FACTORS if name in params and name in PEERS]
     if peers:  # engines differ in what stands before what
         kept = FACTORS[str(rng.choice([name for name in peers if name in factors]))].draws
-        params = {name: value for name, value in params.items() if name in kept or name == "temperature" or not (name in OFF or name in OF_PEERS)}
-    prompt = rng.integers(0, vocab_size // 2, int(rng.integers(0, 13))) if "prompt_tokens" in factors else np.zeros(0, np.int64)
-    begun = np.zeros(0, np.int64)
-    if "dry_multiplier" in params or "no_repeat_ngram_size" in params:  # a text that repeats itself, as of a request that was interrupted
+        params = {name: value for name, value in params.items()
+                  if name in kept or name == "temperature" or not (name in OFF or name in OF_PEERS)}
+    prompt = begun = np.zeros(0, np.int64)
+    if "prompt_tokens" in factors:
+        prompt = rng.integers(0, vocab_size // 2, int(rng.integers(0, 13)))
+    if "dry_multiplier" in params or "no_repeat_ngram_size" in params:  # an interrupted text that repeats itself
         few = rng.choice(vocab_size, 4, replace=False)
         prompt, begun = few[prompt % 4], few[rng.integers(0, 4, int(rng.integers(0, 13)))]
     return Request(params, seed, length, prompt.tolist(), begun.tolist())

@@ -21,7 +21,8 @@ def heeded(driver: Driver, kind: str, seed: int, clock: Callable[[], float], end
     factors: list[str] = []
     for name, factor in FACTORS.items():
         is_asked, partners = set(factor.needs) <= driver.wanted, factor.partners(factors)
-        if kind not in factor.kinds or (not factor.is_alone and not partners) or (name == "bitmask" and "allowed" in factors):
+        is_possible = kind in factor.kinds and (factor.is_alone or partners)
+        if not is_possible or (name == "bitmask" and "allowed" in factors):
             continue
         if factor.is_end:
             factors += [name] if is_asked and driver.gives_ends else []

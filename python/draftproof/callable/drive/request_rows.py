@@ -34,7 +34,9 @@ def readings_of_factors(factors: tuple[str, ...]) -> Iterator[Reading]:
         open_.append("bias")
     if "bad_words" in factors and "prompt_tokens" in factors:
         open_.append("bad words")
-    open_ += [name for name, factor in (("n-grams", "no_repeat_ngram_size"), ("DRY", "dry_multiplier")) if factor in factors and "prompt_tokens" in factors]
+    if "prompt_tokens" in factors:
+        of_texts = {"n-grams": "no_repeat_ngram_size", "DRY": "dry_multiplier"}
+        open_ += [name for name, factor in of_texts.items() if factor in factors]
     if "guidance_scale" in factors and "repetition_penalty" in factors:
         open_.append("guidance")
     for values in itertools.product(*(READINGS[name] for name in open_)):
@@ -95,15 +97,18 @@ def repetitions(row: Row, reading: Reading, breakers: Collection[int]) -> dict[i
         while length < at and text[at - 1 - length] == text[-1 - length] and text[at - 1 - length] not in breakers:
             length += 1
         longest[text[at]] = max(length, longest.get(text[at], 0))
-    return {token: length for token, length in longest.items() if length >= row.params["dry_allowed_length"] and token not in breakers}
+    least = row.params["dry_allowed_length"]
+    return {token: length for token, length in longest.items() if length >= least and token not in breakers}
 
 
 def _dry(row: Row, reading: Reading, vocab_size: int) -> np.ndarray:
     """[V]: what DRY takes."""
     out = np.zeros(vocab_size, np.float32)
     if "dry_multiplier" in row.params:
-        for token, length in repetitions(row, reading, set(np.asarray(row.params.get("dry_breakers", ())).tolist())).items():
-            out[token] = row.params["dry_multiplier"] * row.params["dry_base"] ** (length - row.params["dry_allowed_length"])
+        breakers = set(np.asarray(row.params.get("dry_breakers", ())).tolist())
+        for token, length in repetitions(row, reading, breakers).items():
+            power = length - row.params["dry_allowed_length"]
+            out[token] = row.params["dry_multiplier"] * row.params["dry_base"] ** power
     return out
 
 

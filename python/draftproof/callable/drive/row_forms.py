@@ -15,7 +15,8 @@ from ..cases.sample_cases import is_unambiguous, params_of
 
 #: Rows of a call, in turn of GROUPS kinds; calls; tokens of a row.
 ROWS, GROUPS, CALLS, SIZE = 256, 4, 8, 32
-#: (logits, params, seeds) -> a token of each row, or what a filter left of it; None where the callable does not take them.
+#: (logits, params, seeds) -> a token of each row, or what a filter left of it; None where the callable does not take
+#: them.
 Called = Callable[[np.ndarray, dict[str, np.ndarray], np.ndarray], "np.ndarray | None"]
 #: The same of a step with drafts [B, K], of equal probability each: tokens [B, K + 1].
 Stepped = Callable[[np.ndarray, dict[str, np.ndarray], np.ndarray, np.ndarray], "np.ndarray | None"]
@@ -68,7 +69,8 @@ def _drawn(called: Called, logits: np.ndarray) -> np.ndarray | None:
 def _fault(tokens: np.ndarray, group: np.ndarray, logits: np.ndarray, alpha: float) -> str:
     """tokens, group: [n], or kept: [n, SIZE]; ''."""
     if tokens.ndim > 1:
-        check = _audit.check_filter(logits[group], kept=tokens, params={name: value[group] for name, value in _params().items()})
+        params = {name: value[group] for name, value in _params().items()}
+        check = _audit.check_filter(logits[group], kept=tokens, params=params)
         return "" if check.holds else check.sentence
     audit = _audit.audit_draws(tokens, logits, _params(), group=group, alpha=alpha, tv_wanted=1.0)
     worst = audit.worst()

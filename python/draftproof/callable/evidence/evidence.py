@@ -39,8 +39,8 @@ def bins_log_e(counts: np.ndarray) -> float:
 
 
 def marked_log_e(hits: np.ndarray, chances: np.ndarray, odds: np.ndarray = ODDS) -> float:
-    """Of independent events with these chances: a bet on each of `odds` times their odds, equal stakes. Chances that are too large win
-    no bet on odds above 1."""
+    """Of independent events with these chances: a bet on each of `odds` times their odds, equal stakes. Chances that
+    are too large win no bet on odds above 1."""
     with np.errstate(divide="ignore"):
         each = int(hits.sum()) * np.log(odds) if hits.any() else np.zeros(len(odds))
         each = each - np.log1p(np.outer(odds - 1.0, chances)).sum(axis=1)

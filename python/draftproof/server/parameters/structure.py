@@ -46,8 +46,8 @@ def _ask_unexpected(c: Collector, steps: dict[tuple, list[tuple[int, int, Step]]
     top = [pair for pair in steps[prefix][0][2].top if pair[0] in left]
     if len(left) > 1 and len(top) == len(left) and all(isinstance(token, int) for token in (*left, *prefix)):
         plan = unexpected.lift([*prefix], top, top[-1], left=tuple(left))
-        c.wire.post_all(unexpected.texts(c, "parameters", "masked, unexpected", PROMPT, plan, LIFTED, schema={"enum": VALUES},
-                                         logit_bias={str(plan.token): plan.bias}))
+        c.wire.post_all(unexpected.texts(c, "parameters", "masked, unexpected", PROMPT, plan, LIFTED,
+                                         schema={"enum": VALUES}, logit_bias={str(plan.token): plan.bias}))
 
 
 def judge(j: Judge) -> None:
