@@ -118,8 +118,8 @@ def test_own_functions_are_not_accused(kind, callable_):
     assert found.verdict in ("consistent", "inconclusive") and all(case.n > 0 for case in found.cases), found
     if kind == "constrained":  # it says what it would have found
         assert all(case.detectable_share == pytest.approx(1.0 - 0.01 ** (1.0 / case.n)) for case in found.cases)
-        assert (f"each of {len(cases)} regimes was seen" in found.sentence
-                and "99 % power a distance of" in found.sentence)
+        assert f"each of {len(cases)} regimes was seen" in found.sentence
+        assert "99 % power a distance of 0.5 is excluded in 10 of 10 cases" in found.sentence, found
 
 
 def test_a_function_without_min_p_may_get_the_parameters_by_keyword(brief):

@@ -275,8 +275,8 @@ def judge_steps(run: StepsRun | OneCall, alpha: float, more: MoreBets | None = N
     best = evidence.best_bet(bets, alpha)
     if best is None:
         first = emitted[:, 0] & ~zone[:, 0] & ((rows.probabilities > 0.0).sum(axis=1) > 1)[steps.row[:, 0]]
-        detectable = evidence.detectable(int(first.sum()), len(bets), alpha) if isinstance(run,
-                OneCall) and bets else None
+        is_open = isinstance(run, OneCall) and first.any()  # a greedy row leaves no choice
+        detectable = evidence.detectable(int(first.sum()), len(bets), alpha) if is_open else None
         return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, detectable)
     run.wrong = best.where
     return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch),
