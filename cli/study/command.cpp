@@ -12,6 +12,7 @@
 #include "base/files/temporary.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
+#include "base/words.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -153,8 +154,10 @@ void check(const StudyArguments& arguments, ProgramContext& context) {
   if (!arguments.json) {
     for (const std::string& sentence : planned) std::cout << printable_line(sentence) << '\n';
     std::cout
-        << study.runs.size() << " runs and " << study.comparisons.size() << " comparisons; " << number_there
-        << " runs are there, and their documents have what is taken of them; the options of the others are right\n";
+        << counted_noun(study.runs.size(), "run") << " and " << counted_noun(study.comparisons.size(), "comparison")
+        << "; " << number_there
+        << " runs are there, and their documents have what is taken of them; the options of the others are right, and "
+           "what their columns and quantities name shows when they run\n";
     return;
   }
   Json document = json_document(context.arguments);

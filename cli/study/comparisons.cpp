@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/json_text.hpp"
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "cli/shared/artefacts.hpp"
@@ -203,7 +204,18 @@ Table comparisons_of(const Study& study, const std::vector<FinishedRun>& all) {
 }
 
 void require_what_is_taken(const Study& study, const StudyRun& run, const Json& document) {
-  if (!run.rows.empty()) table_of(list_at(document, run.rows, run.where), run.columns);
+  if (!run.rows.empty()) {
+    const Json& rows = list_at(document, run.rows, run.where);
+    for (const std::string& column : run.columns) {
+      const auto has_it = [&](const Json& row) { return row.contains(Json::json_pointer("/" + column)); };
+      if (rows.empty() || std::ranges::any_of(rows, has_it)) continue;
+      std::vector<std::string> keys;
+      if (rows[0].is_object())
+        for (const auto& item : rows[0].items()) keys.push_back(item.key());
+      throw input_error(run.where, "columns: no item of " + run.rows + " has " + in_quotes(column) + "; it has " +
+                                       printable_line(joined(keys, ", ")) + did_you_mean(column, keys));
+    }
+  }
   for (const StudyComparison& comparison : study.comparisons)
     for (const StudyItems* side : {&comparison.a, &comparison.b})
       if (side->run == run.name) quantities(items_of(document, *side, comparison.where), *side, comparison);

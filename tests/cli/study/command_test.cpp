@@ -269,6 +269,8 @@ TEST_CASE("a study is checked before its first run, and begun with a file that p
   CHECK_FALSE(fs::exists(folder.file("new/runs/k1.json")));  // before the first run
   refused("quantity = \"mean_accepted\"", "quantity = \"accepted\"",
           {"item 0 of k", ":/proofs has no number 'accepted'; it has instances, ", "mean_accepted"});
+  refused("columns = [\"verifier\"", "columns = [\"verifer\"",
+          {"columns: no item of /proofs has 'verifer'; it has verifier, ", "did you mean 'verifier'?"});
   refused("a = \"k2:/proofs", "a = \"k2:/prof", {"'/prof' is no list of the run's document; it has /proofs, "});
 }
 
