@@ -100,6 +100,7 @@ const OtherNames kOtherNames[] = {
     {"--num-speculative-tokens",
      {"--k", "--gamma", "--draft", "--drafts", "--draft-len", "--draft-max", "--draft-tokens", "--num-draft-tokens",
       "--speculative-num-draft-tokens"}},
+    {"--metrics-drafts", {"-k"}},
     {"--cfg-scale", {"--cfg", "--guidance", "--guidance-scale"}},
 };
 
@@ -117,7 +118,7 @@ const OtherNames kOtherNames[] = {
     for (const std::string& word : declared->get_snames()) known.push_back("-" + word);
     for (const std::string& word : declared->get_lnames()) known.push_back("--" + word);
   }
-  std::string near = did_you_mean(name, known);
+  std::string near = name.size() > 2 ? did_you_mean(name, known) : "";  // of one letter every other is near
   for (const OtherNames& others : kOtherNames)
     if (std::ranges::find(others.names, name) != others.names.end() &&
         std::ranges::find(known, others.ours) != known.end())

@@ -79,6 +79,7 @@ TEST_CASE("a misspelt name of any kind is answered with the one that was perhaps
       {{"machine", "--jsn"}, "--json"},
       {{"demo", "--guidance-scale", "1.5"}, "--cfg-scale"},
       {{"speculate", "--k", "4"}, "--num-speculative-tokens"},
+      {{"predict", "-k", "2"}, "--metrics-drafts"},
       {{"prove", "--draft", "2"}, "--num-speculative-tokens"},
       {{"acceptance", "--drafts", "2"}, "--num-speculative-tokens"},
       {{"lab", "--draft-tokens", "2"}, "--num-speculative-tokens"},
@@ -92,6 +93,7 @@ TEST_CASE("a misspelt name of any kind is answered with the one that was perhaps
       {{"generate", "--prompt", "x", "--policy", "godput"}, "goodput"},
       {{"presets", "gpu"}, "gpus"}};
   for (const auto& [arguments, meant] : slips) check_refused(arguments, {"did you mean '" + meant + "'?"});
+  check_refused({"machine", "-k"}, {"'-k' is not an option of machine (see"});  // of one letter every other is near
 }
 
 TEST_CASE("an unknown option is named alone, without what follows") {
