@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import operator
 import os
 import time
 from collections.abc import Mapping
@@ -269,7 +270,7 @@ class _Step:
 
 
 def _string(emitted: Any, vocab: int, depth: int) -> String:
-    tokens = tuple(int(token) for token in emitted)
+    tokens = tuple(operator.index(token) for token in emitted)  # 1.5 is no token
     if not 1 <= len(tokens) <= depth + 1 or not all(0 <= token < vocab for token in tokens):
         raise ValueError(f"it emits {_text(tokens)}; expected 1 to {depth + 1} tokens in [0, {vocab})")
     return tokens

@@ -45,7 +45,7 @@ def test_a_report_draws_the_failing_row(tmp_path):
         "0: expected 0.75", "0: came 1", "1: expected 0.25", "1: came 0"]
     page = tmp_path / "x.html"
     draftproof.audit_callable(draftproof.sample, tv=0.3, cases=[coin], report=page)
-    assert "consistent" in page.read_text() and "<svg" not in page.read_text()
+    assert "kind sample: consistent</h1>" in page.read_text() and "<svg" not in page.read_text()
     with pytest.raises(draftproof.Error, match="report: .*a folder that is there"):
         draftproof.audit_callable(draftproof.sample, report=tmp_path / "no" / "x.html")
 

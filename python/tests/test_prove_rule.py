@@ -211,6 +211,8 @@ def test_a_rule_that_raises_is_refuted_by_its_draft():
     assert divides.counterexample.failure.startswith("IndexError") and divides.counterexample.draft_parents == [-1, -1]
     silent = draftproof.prove(lambda draft, p, q, chance: [], instances=1)
     assert "it emits (); expected 1 to 2 tokens in [0, 2)" in silent.counterexample.failure
+    halves = draftproof.prove(lambda draft, p, q, chance: [chance.draw(p[0]) + 0.5], instances=1)
+    assert halves.counterexample.failure.startswith("TypeError: 'float' object")
 
 
 @pytest.mark.parametrize("rule, options, said", [

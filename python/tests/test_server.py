@@ -125,6 +125,9 @@ def test_a_url_that_cannot_be_used_is_refused(capsys):
     assert main(["http://127.0.0.1:9", "--key-env", "NO_SUCH_VARIABLE"]) == 2
     assert main(["http://127.0.0.1:9", "--only", "drawz"]) == 2
     assert "drawz" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["http://127.0.0.1:9", "--samples", "3"])
+    assert capsys.readouterr().err.startswith("draftproof: error: unrecognized arguments: --samples 3 (see ")
 
 
 def test_a_server_without_lists_is_judged_by_its_texts(serve):

@@ -69,7 +69,7 @@ def drawing_of(expected: np.ndarray, came: np.ndarray) -> str:
 def page_of(audit: CallableAudit, driver: Driver, seed: int) -> str:
     parts = []
     for failure in audit.failures:
-        parts.append(f"<h2>{html.escape(failure.name)}</h2><p>{html.escape(failure.explained)}</p>")
+        parts.append(f"<h2>Failure: {html.escape(failure.name)}</h2><p>{html.escape(failure.explained)}</p>")
         found = failing_row(driver, failure.case, failure.n, seed)
         if found is not None:
             row, expected, came = found
@@ -79,5 +79,5 @@ def page_of(audit: CallableAudit, driver: Driver, seed: int) -> str:
         parts += [f"<pre>{html.escape(text)}</pre>" for text in (failure.snippet, failure.traceback) if text]
     return ("<!doctype html><html lang='en'><meta charset='utf-8'><title>draftproof: "
             f"{audit.verdict}</title><style>{STYLE}</style>"
-            "<h1>Audit of a callable, kind "
-            f"{audit.kind}</h1>{''.join(parts)}<h2>Cases</h2>{audit._repr_html_()}</html>\n")
+            f"<h1>Audit of a callable, kind {audit.kind}: {audit.verdict}</h1>"
+            f"{''.join(parts)}<h2>Cases</h2>{audit._repr_html_()}</html>\n")

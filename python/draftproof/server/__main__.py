@@ -2,15 +2,21 @@
 
 import argparse
 import sys
+from typing import NoReturn
 
 from .._core import Error
 from . import audit_server
 from .collect import PROBED, PROFILES, QUESTIONS
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"draftproof: error: {message} (see draftproof audit http:// --help)\n")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Returns 0 consistent, 1 biased or failure, 2 usage or no server, 4 inconclusive."""
-    parser = argparse.ArgumentParser("python -m draftproof.server", description="Audits a running server from outside.")
+    parser = _Parser("draftproof audit", description="Audits a running server from outside.")
     parser.add_argument("url", help="http://HOST:PORT, or a file that --save wrote")
     parser.add_argument("--model", help="the server's name of a model (default: its first)")
     parser.add_argument("--reference", metavar="URL", help="a server whose texts at temperature 0 are compared")
@@ -35,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
                              key_env=given.key_env, save=given.save, reference=given.reference,
                              without=tuple(filter(None, given.without.split(","))), progress=True)
     except (Error, OSError) as wrong:
-        print(f"draftproof: {wrong}", file=sys.stderr)
+        print(f"draftproof: error: {wrong}", file=sys.stderr)
         return 2
     print(audit.json() if given.json else audit)
     return audit.exit_code
