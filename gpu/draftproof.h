@@ -285,10 +285,10 @@ typedef struct {
   /* Of proposal logits: temperature and filters only. Temperature 0 means argmax drafting: a chain's proposals are
    * one-hot at its drafts, whose rows are not read; a tree's at the argmax of each row. */
   draftproof_parameters draft_parameters;
-  /* Chains, of proposal logits without filters, where the drafter has kept them: what mass_pass wrote of these rows with
-   * the temperatures of draft_parameters (of a temperature of 0, anything). No row is then read for its sum: of chain
-   * verification's only the drafts' elements and the rows where requests stopped. Sums of other rows give the tokens of
-   * another distribution. */
+  /* Chains, of proposal logits without filters, where the drafter has kept them: what mass_pass wrote of these rows
+   * with the temperatures of draft_parameters (of a temperature of 0, anything). No row is then read for its sum: of
+   * chain verification's only the drafts' elements and the rows where requests stopped. Sums of other rows give the
+   * tokens of another distribution. */
   draftproof_row_sums proposal_sums;
 
   draftproof_randomness randomness;

@@ -135,7 +135,7 @@ __device__ inline std::int64_t drawn_message(Token token, float logprob) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(complement) << 32 | bit_cast<std::uint32_t>(logprob));
 }
 
-// Does the mass `before` of a tile, whose shares are combined [rows, devices], fall into this device's, and where there?
+// Does the mass `before` of a tile, of combined shares [rows, devices], fall into this device's, and where in it?
 // Every thread gets it. At least as many threads as devices.
 struct OwnShare {
   bool is_here;

@@ -7,8 +7,8 @@
 // Engines and texts have other rules for top_p, each with p S exact and the first token always kept:
 //   up_to      the mass before it is <= p S: one token more where a cumulative mass is p S (SGLang's sorted path).
 //   through    the mass through it is <= p S: without the token that crosses p.
-//   ascending  sorted ascending, it goes iff the mass through it is <= (1 - p) S (vLLM, transformers): the rule above but
-//              in ties, of which the last ids stay.
+//   ascending  sorted ascending, it goes iff the mass through it is <= (1 - p) S (vLLM, transformers): the rule above
+//              but in ties, of which the last ids stay.
 // The row (1/2, 1/4, 1/4) tells `before`, `through` and `ascending` apart at p = 5/8, and `before` from `up_to` at 1/2.
 // At least one token always survives. Selection is by radix over order-preserving keys, never by an approximate pivot.
 #pragma once

@@ -16,8 +16,8 @@ struct TokenLogprob {
 };
 
 // The first n tokens of the total order with a positive probability (fewer where the row has fewer), then the sampled
-// token and the `ids` asked for, each if it is not among those before it. `row` may be filtered; ranks count kept tokens
-// only. Errors (usage): n < 0, a token outside the vocabulary.
+// token and the `ids` asked for, each if it is not among those before it. `row` may be filtered; ranks count kept
+// tokens only. Errors (usage): n < 0, a token outside the vocabulary.
 std::vector<TokenLogprob> top_logprobs(const LogitsDistribution& row, std::int64_t n, Token sampled,
                                        std::span<const Token> ids = {});
 

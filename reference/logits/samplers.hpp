@@ -64,7 +64,7 @@ struct SamplerParameters {
   float no_repeat_ngram_size = 0.0f;
   float min_tokens_to_keep = 1.0f;
   float top_p_rule = 0.0f;  // filters.hpp's TopPRule by its number
-  float p_less = 0.0f;  // 0: off; 1, or 2: normalised
+  float p_less = 0.0f;      // 0: off; 1, or 2: normalised
   float top_h = 1.0f;
   float adaptive_target = -1.0f;  // below 0: off
   float adaptive_mean = -1.0f;    // the state; below 0: the target

@@ -1,6 +1,7 @@
 #include "sim/import/markdown_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/split.hpp"
 #include "sim/import/text_lines.hpp"
@@ -14,7 +15,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   if (first == last || line.find_first_not_of(" >\t") != first) return cells;
   for (const std::string_view part : split(line.substr(first + 1, last - first - 1), '|')) {
     std::string cell;
-    std::ranges::copy_if(part, std::back_inserter(cell), [](char c) { return c != '*' && c != '`'; });
+    std::copy_if(part.begin(), part.end(), std::back_inserter(cell), [](char c) { return c != '*' && c != '`'; });
     cells.emplace_back(without_blanks(cell));
   }
   return cells;

@@ -47,9 +47,7 @@ class Budget {
                      "slow | 4hotPf | loop | MUFU.RCP$>=1 | | 4 | 64*1000000 | 4\n");
     write_code("");
   }
-  void write_code(const std::string& extra) {
-    write_whole_file(folder_.file("unit.sm_90.sass"), code_with(extra));
-  }
+  void write_code(const std::string& extra) { write_whole_file(folder_.file("unit.sm_90.sass"), code_with(extra)); }
   void write_loops(const std::string& loops) { write_whole_file(folder_.file("loops.txt"), loops); }
   ProgramResult run(const std::vector<std::string>& more = {}, const std::string& compiler = "13.0") {
     std::vector<std::string> command{"python3",    DRAFTPROOF_SOURCE_DIR "/gpu/budget/budget.py",

@@ -120,7 +120,7 @@ def judge(audit: Judge) -> None:
     judged = sum(bool(step.top) for number in silent for step in audit.texts[number].steps)
     if count:
         audit.add("speculation", "ok", f"seen at work: {count:.0f} drafts accepted in the texts drawn without logprobs"
-                  f"; {judged} of their tokens were scored afterwards and are judged above")
+                  f"; {judged} of their tokens were scored afterwards, for the draws above")
     elif whole:
         audit.add("speculation", "ok", f"seen at work: {whole:.0f} drafts accepted"
                   + ("; none in texts drawn without logprobs" if silent else ""))

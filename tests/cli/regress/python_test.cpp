@@ -77,8 +77,7 @@ TEST_CASE("one function with a name of its own is tested as a call, without what
   CHECK_FALSE(
       first_finding(run_numpy("top_p", ":top_p_alone", "sample/top_p_alone/f32/V1000/", 1, {"--call", "sample"}))
           .empty());
-  check_refused({"regress", "--python", kNumpyKernels + ":top_p_alone"},
-                {"top_p_alone is no call's name", "--call"});
+  check_refused({"regress", "--python", kNumpyKernels + ":top_p_alone"}, {"top_p_alone is no call's name", "--call"});
   check_refused({"regress", "--python", kNumpyKernels + ":wrong", "--call", "filter"},
                 {"wrong takes target_logits", "top_k"});
   check_refused({"regress", "--python", "no_such_module"}, {"no_such_module: cannot be tested: ModuleNotFoundError"});

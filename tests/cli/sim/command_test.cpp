@@ -179,7 +179,8 @@ TEST_CASE("an interrupted sim says what is kept of it") {
 TEST_CASE("sim takes a shipped scenario by its name") {
   const ordered_json document = json_of({"sim", "chat", "--replications", "1", "--set", "workload.requests=150"});
   CHECK(document.at("scenario").get<std::string>().ends_with("experiments/scenarios/chat.toml"));
-  check_refused({"sim", "chap"}, {"scenario", "'chap' is no file", "(chat, chat_load, guided_pools, million); did you mean 'chat'?"});
+  check_refused({"sim", "chap"},
+                {"scenario", "'chap' is no file", "(chat, chat_load, guided_pools, million); did you mean 'chat'?"});
 }
 
 TEST_CASE("sim refuses a scenario by its line") {

@@ -36,7 +36,7 @@ std::unique_ptr<Drafter> random_drafter(std::mt19937& random, LanguageModel& mod
   }
 }
 
-// Log-probabilities of the prompt are those of rows that are asked for one by one; the first has one behind the start token.
+// Log-probabilities of the prompt are those of rows that are asked for one by one; the first has one behind the start.
 void check_prompt(ToyModel& target, const Request& request, const Generation& found) {
   REQUIRE(found.prompt_logprobs.size() == request.prompt.size());
   std::vector<float> row(static_cast<std::size_t>(kVocab));

@@ -158,7 +158,8 @@ TEST_CASE("no endpoint of a uniform makes a token of probability zero appear") {
       o.request.draft_parameters.filters = o.request.parameters.filters;
     }
     for (const ConventionInfo& info : kConventions) {
-      const bool closed_at_zero = info.convention == Convention::vllm_v1 || info.convention == Convention::huggingface ||
+      const bool closed_at_zero = info.convention == Convention::vllm_v1 ||
+                                  info.convention == Convention::huggingface ||
                                   info.convention == Convention::textbook;  // where q = 0
       for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
         for (const RandomBlock& coin : blocks) {
