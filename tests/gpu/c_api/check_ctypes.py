@@ -179,7 +179,7 @@ def check_sizes(library):
 def main():
     library = c.CDLL(sys.argv[1])
     library.draftproof_error_message.restype = c.c_char_p
-    assert library.draftproof_abi_version() == 2
+    assert library.draftproof_abi_version() == 3
     check_sizes(library)
     calls = {
         "verify_chain": lambda executor: verify(library, executor, False),
