@@ -222,6 +222,8 @@ TEST_CASE("of a text in which nothing is known the likeliest formats are named w
              Catch::Contains("It looks most like vLLM's log (which needs lines \"SpecDecoding metrics"));
   CHECK_THAT(refusal_of_document("# HELP process_cpu_seconds_total\n# TYPE process_cpu_seconds_total counter\n"),
              Catch::Contains("It looks most like Prometheus text"));
+  CHECK_THAT(refusal_of_document("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,2162,5\n"),
+             Catch::Contains("It looks most like a trace of requests (which needs no speculation: it is the workload"));
   CHECK_THAT(refusal_of_document("hello\nworld\n"),
              Catch::Contains("vLLM's log") && Catch::Contains("SGLang's log") && Catch::Contains("or llama.cpp's log"));
 }
