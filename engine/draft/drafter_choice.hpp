@@ -13,7 +13,7 @@ enum class DrafterKind : std::uint8_t {
   prompt_lookup,  // what followed an earlier occurrence of the context's last tokens
   suffix,         // suffix decoding, over this request and earlier ones
   grammar,        // what the request's grammar forces, alone
-  model,          // model:PATH, another model with the same vocabulary
+  model,          // model:PATH, another model; of another vocabulary the tokens that both have
   layer_skip,     // layer_skip:10-14,20, the target without these layers (counted from 0)
   requantised,    // requantised:3, the target with its weights rounded to 2 to 8 bits
   ngram,          // ngram:3, an n-gram model of this order; of targets that are n-gram models

@@ -6,6 +6,7 @@
 #include "engine/draft/grammar_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
+#include "engine/draft/shared_vocabulary.hpp"
 #include "engine/draft/suffix_drafter.hpp"
 #include "engine/heads/head_drafter.hpp"
 #include "engine/heads/head_files.hpp"
@@ -68,10 +69,10 @@ std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, con
       return nullptr;
     case DrafterKind::model: {
       auto model = std::make_shared<TextModel>(open_text_model(choice.path, choice.path, options, where));
-      if (const std::string difference = vocabulary_difference(target, *model); !difference.empty())
-        throw input_error(choice.path, "cannot draft for " + target.name + ": " + difference +
-                                           "; expected a model with the target's vocabulary");
-      return {model, model->model.get()};
+      const std::shared_ptr<LanguageModel> draft(model, model->model.get());
+      if (have_same_vocabulary(target, *model)) return draft;
+      return std::make_shared<SharedVocabularyModel>(draft, *model->tokenizer, *target.tokenizer,
+                                                     target.model->vocab_size(), choice.path);
     }
     case DrafterKind::layer_skip: {
       const TransformerModel& model = transformer_of(target, choice, where);

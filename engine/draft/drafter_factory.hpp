@@ -22,7 +22,7 @@ std::shared_ptr<DraftHead> open_head(const DrafterChoice& choice, const TextMode
 
 // Null for none. `target` must outlive the drafter. draft_temperature: of drafters with probabilities; absent: that of
 // each request, with its filters. Errors at `where` (usage, input): a drafter that the target has not got (layers of an
-// n-gram model), a layer that there is not, a model that cannot be read or that has another vocabulary.
+// n-gram model), a layer that there is not, a model that cannot be read or that shares no token.
 std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextModel& target,
                                       std::optional<float> draft_temperature, const TextModelOptions& options,
                                       const std::string& where);

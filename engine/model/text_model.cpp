@@ -106,18 +106,12 @@ TextModel open_text_model(const std::string& name, const std::string& path, cons
   return text;
 }
 
-std::string vocabulary_difference(const TextModel& a, const TextModel& b) {
-  if (a.model->vocab_size() != b.model->vocab_size())
-    return "it has " + std::to_string(b.model->vocab_size()) + " token ids, and the target has " +
-           std::to_string(a.model->vocab_size());
+bool have_same_vocabulary(const TextModel& a, const TextModel& b) {
+  if (a.model->vocab_size() != b.model->vocab_size()) return false;
   const std::int64_t shared = std::min(a.tokenizer->vocab_size(), b.tokenizer->vocab_size());
-  for (std::int64_t id = 0; id < shared; ++id) {
-    const auto token = static_cast<Token>(id);
-    if (a.tokenizer->bytes_of(token) != b.tokenizer->bytes_of(token))
-      return "token " + std::to_string(id) + " is \"" + std::string(b.tokenizer->bytes_of(token)) +
-             "\", and the target's is \"" + std::string(a.tokenizer->bytes_of(token)) + "\"";
-  }
-  return "";
+  for (Token token = 0; token < shared; ++token)
+    if (a.tokenizer->bytes_of(token) != b.tokenizer->bytes_of(token)) return false;
+  return true;
 }
 
 }  // namespace draftproof

@@ -49,7 +49,7 @@ struct TextModel {
 TextModel open_text_model(const std::string& name, const std::string& path, const TextModelOptions& options,
                           const std::string& where);
 
-// Do two models mean the same by every token id? Empty, or what differs.
-std::string vocabulary_difference(const TextModel& a, const TextModel& b);
+// Do two models mean the same by every token id?
+bool have_same_vocabulary(const TextModel& a, const TextModel& b);
 
 }  // namespace draftproof

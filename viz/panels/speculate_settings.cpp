@@ -150,7 +150,7 @@ void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& s
   next_control(12);
   controls.toggle("ignore end", settings.ignore_eos, "Goes on behind the token that ends a turn.");
   controls.text("drafter by name", settings.drafter,
-                "As --drafter takes it: also model:PATH with the target's vocabulary, layer_skip:LIST, ngram:ORDER.");
+                "As --drafter takes it: also model:PATH, layer_skip:LIST, ngram:ORDER.");
   controls.text("verifier by name", settings.verifier,
                 "As --verifier takes it, with parameters, as greedy_multipath:paths=3.");
   controls.text("tree by name", settings.tree, "As --tree takes it, as 4x2x1; empty is a chain of K.");

@@ -1,10 +1,17 @@
 // Trees of a model drafter: one pass a level, the rows of every node those of its path, and siblings for greedy
-// requests.
+// requests. Drafts of a model with another tokenizer: their tokens, and the law of what is emitted, as fractions.
 #include "engine/draft/model_drafter.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <map>
 
 #include "engine/decode/decode_step.hpp"
+#include "engine/draft/shared_vocabulary.hpp"
+#include "exactness/proof/output_distribution.hpp"
+#include "reference/verify/chain.hpp"
+#include "reference/verify/enumerating_chance.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 
 namespace draftproof {
@@ -13,6 +20,7 @@ namespace {
 constexpr std::int64_t kVocab = 9;
 
 using testing::CountingModel;
+using testing::ToyModel;
 
 SpeculativeStep propose(ModelDrafter& drafter, const std::vector<Token>& context, const DraftPlan& plan,
                         float temperature) {
@@ -74,6 +82,95 @@ TEST_CASE("a drafter that discards its KV drafts the same and computes the prefi
   }
   CHECK(discarded.computed == in_full);
   CHECK(kept.computed < 41 + 10 * 4);
+}
+
+Tokenizer tokenizer_of(const std::vector<std::string>& texts) {
+  Tokenizer::Parts parts;
+  for (const std::string& text : texts) {
+    const bool is_special = text.starts_with('<');
+    parts.vocabulary.push_back({text, is_special ? "" : text, is_special, is_special});
+  }
+  return Tokenizer(std::move(parts));
+}
+
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+
+// Shared by hand: a (0, 3), b (1, 1), <end> (4, 0). Its row 6 and the target's row 5 belong to no token.
+struct OtherTokenizer {
+  static constexpr std::int64_t kTargetVocab = 6;
+  Tokenizer of_target = tokenizer_of({"a", "b", "ab", "c", "<end>"});
+  Tokenizer of_draft = tokenizer_of({"<end>", "b", "zz", "a", "abz", "<c>"});
+  std::shared_ptr<CountingModel> draft = std::make_shared<CountingModel>(7);
+  SharedVocabularyModel model{draft, of_draft, of_target, kTargetVocab, "draft"};
+};
+
+TEST_CASE("a draft model with another tokenizer reads the context in its tokens and drafts those that both have") {
+  OtherTokenizer other;
+  // "ab" is spelled a, b; nothing spells "c".
+  const std::vector<Token> context{2, 0, 3, 4, 1}, spelled{3, 1, 3, 0, 1};
+  std::vector<float> row(6), own(7);
+  other.model.logits(context, row);
+  other.draft->model.logits(spelled, own);
+  CHECK(row == std::vector<float>{own[3], own[1], kImpossible, kImpossible, own[0], kImpossible});
+
+  for (const bool is_tree : {false, true}) {
+    ModelDrafter drafter(other.model);
+    DraftPlan plan{is_tree ? branching_shape({3, 2}) : chain_shape(4)};
+    plan.sampling = is_tree ? DraftSampling::independent : DraftSampling::drawn;
+    const SpeculativeStep step = propose(drafter, context, plan, 2.0f);
+    CHECK(step.draft.tree.size() >= 4);
+    for (const Token token : step.draft.tree.tokens) CHECK((token == 0 || token == 1 || token == 4));
+  }
+  // A chain reads the context once, and then a token a draft.
+  other.draft->computed = 0;
+  ModelDrafter drafter(other.model);
+  propose(drafter, context, DraftPlan{chain_shape(4)}, 2.0f);
+  CHECK(other.draft->computed == 1 + 5 + 3);
+  CHECK_THROWS_WITH(
+      SharedVocabularyModel(other.draft, tokenizer_of({"<c>", "d"}), other.of_target, 6, "draft"),
+      "draft: cannot draft: none of the 2 tokens of its tokenizer is one of the target's 5; expected a draft model "
+      "that shares tokens with the target");
+}
+
+TEST_CASE("what is emitted after drafts over another vocabulary follows the target, as fractions") {
+  OtherTokenizer other;
+  ToyModel target(OtherTokenizer::kTargetVocab, 1, 3, 1);
+  const auto weights = [](ContextModel& model, const TokenString& prefix) {
+    std::vector<float> row(static_cast<std::size_t>(model.vocab_size()));
+    model.logits(prefix, row);
+    DenseMasses<Rational> masses;
+    for (const float logit : row)
+      masses.emplace_back(static_cast<int>(64.0 * std::exp(static_cast<double>(logit) / 4)));
+    return masses;
+  };
+  std::map<TokenString, DenseMasses<Rational>> rows;
+  const TargetDistribution p = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
+    return rows.try_emplace(prefix, normalised(weights(target, prefix))).first->second;
+  };
+  // `lost`: a planted fault, what q is divided by beside the shared tokens' weights.
+  const auto emitted = [&](const Rational& lost) {
+    OutputDistribution distribution;
+    EnumeratingChance<Rational> chance;
+    do {
+      TokenString draft;
+      DenseRows<Rational> targets, proposals;
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        targets.rows.push_back(p(draft));
+        proposals.rows.push_back(normalised(weights(other.model, draft)));
+        const Token token = chance.draw(proposals.rows.back(), i, Purpose::draft_sample);
+        for (Rational& mass : proposals.rows.back()) mass /= 1 + lost;
+        draft.push_back(token);
+      }
+      targets.rows.push_back(p(draft));
+      const ChainOutcome outcome = verify_chain(std::span<const Token>(draft), targets, proposals, chance);
+      draft.resize(outcome.num_accepted);
+      draft.push_back(outcome.last_token);
+      distribution[draft] += chance.probability();
+    } while (chance.next());
+    return distribution;
+  };
+  CHECK_FALSE(first_difference(emitted(0), p, OtherTokenizer::kTargetVocab));
+  CHECK(first_difference(emitted(Rational(1, 4)), p, OtherTokenizer::kTargetVocab));
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+// A draft model with another tokenizer, read in the target's token ids: token-level intersection (Timor et al.
+// 2502.05202). Its rows are those of the tokens that both tokenizers have; every other token of the target is
+// impossible, and a softmax divides by what the shared ones weigh. So q is a proposal with zeros, and every verifier
+// keeps its guarantee. The context reaches the draft model as its own tokens: a shared token as itself, another one as
+// the longest tokens of the draft model that spell its bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/model/model_session.hpp"
+#include "engine/model/ngram_language_model.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
+
+namespace draftproof {
+
+// Two tokens are the same if they add the same bytes to a text, special ones if they are written alike.
+class SharedVocabularyModel final : public ContextModel {
+ public:
+  // Error (input) at `where`: the tokenizers share no token.
+  SharedVocabularyModel(std::shared_ptr<LanguageModel> draft, const Tokenizer& draft_tokenizer,
+                        const Tokenizer& target_tokenizer, std::int64_t target_vocab_size, const std::string& where);
+
+  std::int64_t vocab_size() const override { return vocab_size_; }
+  void logits(std::span<const Token> context, std::span<float> out) override;
+  // With a session of the draft model, so that a stream's context is read once.
+  std::unique_ptr<KvCache> make_kv_cache(std::int64_t num_slots) const override;
+  void forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) override;
+
+ private:
+  std::shared_ptr<LanguageModel> draft_;
+  std::int64_t vocab_size_;
+  std::vector<std::pair<Token, Token>> shared_;  // the target's, the draft model's
+  std::vector<std::vector<Token>> spelled_;      // [V] a token of the target in those of the draft model
+  ModelSession alone_;
+  ModelSession* session_ = &alone_;  // of the stream under way
+  std::vector<Token> context_;
+  std::vector<float> row_;
+};
+
+}  // namespace draftproof
