@@ -38,6 +38,12 @@ __device__ inline Tree tree_of(const Drafts& drafts, Global<const std::int32_t> 
   return tree;
 }
 
+// The same of a tree that is known to be valid.
+__device__ inline Tree valid_tree_of(const Drafts& drafts, Global<const std::int32_t> parents, std::int64_t request) {
+  const std::int64_t first = drafts.first(request);
+  return {drafts.tokens + first, parents + first, drafts.length(request), first + request, true};
+}
+
 // The drafted children of a node, ascending.
 struct Siblings {
   std::int32_t count;

@@ -1,4 +1,6 @@
 // Tree verification as a call: kernels/tree.cuh, after the pipeline for rows of logits.
+#include <algorithm>
+
 #include "gpu/executors.hpp"
 #include "gpu/kernels/tree.cuh"
 #include "gpu/operations/verify_rows.hpp"
@@ -19,9 +21,19 @@ struct TreeScratch {
   Global<std::int32_t> row_draft_len;
   PipelineScratch target;
   PipelineScratch proposal;
+  // Of every call.
+  TreeWalks walks;
 
   static TreeScratch in(OperationMemory& memory, const draftproof_verify_arguments& a) {
     TreeScratch scratch{};
+    const CheckedSize nodes = CheckedSize(a.requests) * a.draft_len_max;
+    scratch.walks.states = memory.scratch<WalkState>("states", CheckedSize(a.requests) * 2);
+    scratch.walks.blocks_done = memory.scratch<std::uint32_t>("blocks_done", a.requests);
+    scratch.walks.tile_sums =
+        memory.scratch<std::uint64_t>("tile_sums", CheckedSize(a.requests) * 3 * tiles_of(a.vocab_size));
+    scratch.walks.path = memory.scratch<std::int32_t>("walked_path", nodes);
+    scratch.walks.trial_tokens = memory.scratch<Token>("trial_tokens", nodes);
+    scratch.walks.trial_factors = memory.scratch<double>("trial_factors", nodes);
     if (a.target_kind != DRAFTPROOF_LOGITS && proposal_kind(a) != DRAFTPROOF_LOGITS) return scratch;
     const std::int64_t rows = target_rows_of(a);
     scratch.row_request = memory.scratch<std::int32_t>("row_request", rows);
@@ -85,8 +97,12 @@ void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings
   with_target([&]<int kTarget>(const RowSource<kTarget>& target) {
     with_proposal([&]<int kProposal>(const RowSource<kProposal>& proposal) {
       const TreeRows<kTarget, kProposal> rows{drafts, parents, a.draft_len_max, target, proposal};
-      launch(describe(settings, "verify_trees", a.requests, block_threads(settings, 512)),
-             verify_trees<kTarget, kProposal>, rows, out);
+      launch(describe(settings, "begin_walks", a.requests, block_threads(settings, 256)),
+             begin_walks<kTarget, kProposal>, rows, scratch.walks, out);
+      const std::int64_t rounds = std::min(a.draft_len_max, a.draft_tokens_total) + 1;
+      for (std::int32_t round = 0; round < rounds; ++round)
+        launch(describe(settings, "walk_trees", a.requests * tiles_of(a.vocab_size), block_threads(settings, 256)),
+               walk_trees<kTarget, kProposal>, rows, scratch.walks, round, out);
     });
   });
   memory.check_outputs();
