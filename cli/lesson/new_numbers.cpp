@@ -65,14 +65,17 @@ class Numbers {
     std::vector<int> masses(tokens, 1);
     for (int left = 10 - static_cast<int>(tokens); left > 0; --left)
       ++masses[static_cast<std::size_t>(from(0, static_cast<int>(tokens) - 1))];
-    std::vector<std::string> texts;
-    for (const int mass : masses) texts.push_back("0." + std::to_string(mass));
-    std::string text = joined(texts, ",");
-    if (text == before_) return tenths(tokens);
-    return before_ = text;
+    if (masses == before_ || (tokens == 4 && !leaves_a_residual(masses))) return tenths(tokens);
+    before_ = masses;
+    return joined(masses, ",", [](int mass) { return "0." + std::to_string(mass); });
+  }
+  // The residual of p and then q is the first token and another, so that no answer is 0 or 1.
+  bool leaves_a_residual(const std::vector<int>& masses) const {
+    if (before_.empty()) return masses[0] >= 2 && masses[0] <= 6;  // p, beside which there is such a q
+    return before_[0] > masses[0] && (before_[1] > masses[1] || before_[2] > masses[2] || before_[3] > masses[3]);
   }
 
-  std::string before_;
+  std::vector<int> before_;
   std::uint64_t seed_;
   std::uint32_t lesson_, exercise_, drawn_ = 0;
 };

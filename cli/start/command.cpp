@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include "base/error.hpp"
@@ -18,10 +19,11 @@
 namespace draftproof {
 namespace {
 
+enum class AnswerKind { word, file, address };  // a file must be there
 struct StartQuestion {
   const char* text;
-  const char* example;   // taken where nothing is answered; empty: the words with it are left out
-  bool is_file = false;  // that must be there
+  const char* example;  // taken where nothing is answered; empty: the words with it are left out
+  AnswerKind kind = AnswerKind::word;
 };
 struct StartPath {
   std::string name;
@@ -38,7 +40,7 @@ const std::vector<StartPath>& start_paths() {
   static const std::vector<StartPath> kPaths{
       {"log",
        "a server's log, its metrics or a benchmark of it",
-       {{"Which file?", "server.log", true},
+       {{"Which file?", "server.log", AnswerKind::file},
         kGpu,
         {"Which model, if the file does not say it?", ""},
         {"Which drafter, if the file does not say it?", ""}},
@@ -48,7 +50,7 @@ const std::vector<StartPath>& start_paths() {
        "engine's settings"},
       {"server",
        "a server that runs, and its address",
-       {{"Which address?", "http://127.0.0.1:8000"}},
+       {{"Which address?", "http://127.0.0.1:8000", AnswerKind::address}},
        {"draftproof", "audit", "%1"},
        "docs/server.md; --save keeps the run, which is judged again offline"},
       {"plan",
@@ -70,7 +72,7 @@ const std::vector<StartPath>& start_paths() {
        "put your kernels into that library, build it, then draftproof regress --library FILE (docs/your_kernel.md)"},
       {"tokens",
        "tokens that a sampler drew, with their logits",
-       {{"Which file?", "samples.safetensors", true}},
+       {{"Which file?", "samples.safetensors", AnswerKind::file}},
        {"draftproof", "audit", "%1"},
        "docs/audit.md has the files; docs/conclusions.md what may be concluded"},
       {"rule",
@@ -97,9 +99,13 @@ struct StartArguments {
 };
 
 const StartPath& path_named(const std::string& name) {
+  static const std::map<std::string, std::string> kOtherWords{
+      {"teach", "course"}, {"learn", "course"}, {"lesson", "course"},  {"url", "server"},
+      {"model", "plan"},   {"predict", "plan"}, {"samples", "tokens"}, {"study", "paper"}};
+  const auto other = kOtherWords.find(name);
   std::vector<std::string> names;
   for (const StartPath& path : start_paths()) {
-    if (path.name == name) return path;
+    if (path.name == (other == kOtherWords.end() ? name : other->second)) return path;
     names.push_back(path.name);
   }
   throw usage_error("start", "there is no path " + in_quotes(name) + "; expected one of " + joined(names, ", ") +
@@ -157,9 +163,14 @@ void run_start(const StartArguments& arguments, ProgramContext& context) {
                                    "; expected " + std::to_string(path->questions.size()) + " at most");
   while (path != nullptr && asks && answers.size() < path->questions.size())
     answers.push_back(asked(path->questions[answers.size()].text, path->questions[answers.size()].example));
-  for (std::size_t i = 0; i < answers.size(); ++i)
-    if (path->questions[i].is_file && !std::filesystem::exists(answers[i]))
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const AnswerKind kind = path->questions[i].kind;
+    if (kind == AnswerKind::file && !std::filesystem::exists(answers[i]))
       throw input_error(answers[i], "is no file; expected " + std::string(path->have));
+    if (kind == AnswerKind::address && !answers[i].starts_with("http://") && !answers[i].starts_with("https://"))
+      throw usage_error("start",
+                        in_quotes(answers[i]) + " is no address; expected one as " + path->questions[i].example);
+  }
   const std::vector<std::string> command = path == nullptr ? std::vector<std::string>() : command_of(*path, answers);
   if (arguments.json) {
     Json document = json_document(context.arguments);

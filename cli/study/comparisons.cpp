@@ -167,19 +167,27 @@ std::string forest_plot(const Table& comparisons) {
   const bool in_percent = std::ranges::all_of(comparisons.rows, [&](const auto& row) { return cell(row, 3) > 0.0; });
   std::ostringstream script;
   script << "$rows << EOD\n";
+  double least = 0.0, most = 0.0;  // with the null
   const std::size_t count = comparisons.rows.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::vector<TableCell>& row = comparisons.rows[i];
     const double unit = in_percent ? 100.0 / cell(row, 3) : 1.0;
     script << unit * cell(row, 4) << ' ' << count - i << ' ' << unit * cell(row, 5) << ' ' << unit * cell(row, 6)
            << '\n';
+    for (std::size_t column = 4; column <= 6; ++column) {
+      least = std::min(least, unit * cell(row, column));  // NaN changes neither
+      most = std::max(most, unit * cell(row, column));
+    }
   }
+  const double margin = most > least ? 0.05 * (most - least) : 1.0;
   script << "EOD\nset title 'Differences a - b with 95 % intervals'\nset key off\nset grid xtics lc rgb '#dddddd'\n"
          << "set xlabel " << (in_percent ? "'difference, % of b'" : "'difference'") << "\nset yrange [0.4:" << count
          << ".6]\nset ytics (";
   for (std::size_t i = 0; i < count; ++i)
     script << (i == 0 ? "" : ", ") << gnuplot_quoted(std::get<std::string>(comparisons.rows[i][0])) << ' ' << count - i;
-  script << ")\nset arrow from 0, graph 0 to 0, graph 1 nohead lw 1 lc rgb '#555555'\nset xrange [*<0:0<*]\nplot $rows "
+  script << ")\nset arrow from 0, graph 0 to 0, graph 1 nohead lw 1 lc rgb '#555555'\nset xrange [" << least - margin
+         << ':' << most + margin
+         << "]\nplot $rows "
             "using 1:2:3:4 with xerrorbars pt 7 ps 0.7 lw 2 lc rgb '#1f5fa8'\n";
   return script.str();
 }

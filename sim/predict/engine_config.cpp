@@ -109,6 +109,8 @@ std::string comments(const Script& script, const std::string& what) {
     if (range.tree)
       out << "# Trees are not written: at " << range.tree->batch << " the advice is " << name_of(range.tree->form)
           << number(", %.2f times as fast", range.tree->speedup) << "\n";
+  if (const std::string& model = script.inputs.request.model; model.find('/') == std::string::npos)
+    out << "# " << printable_line(model) << " stands for the checkpoint's path or its name at Hugging Face\n";
   return out.str();
 }
 

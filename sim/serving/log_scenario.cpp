@@ -105,17 +105,20 @@ class FromLog {
  private:
   // Lengths asked for, else those of the throughput: tokens a second over requests a second.
   void set_lengths(double arrivals_a_second) {
-    const auto length = [&](const char* option, int asked, double tokens_a_second) {
+    const auto length = [&](int asked, double tokens_a_second) {
       if (asked > 0) return std::int32_t{asked};
-      if (arrivals_a_second > 0.0 && tokens_a_second > 0.0) return whole(tokens_a_second / arrivals_a_second);
-      throw usage_error(option, "is missing, and " + inputs_.seen->name +
-                                    " does not say it; expected tokens of a request, on average");
+      return arrivals_a_second > 0.0 && tokens_a_second > 0.0 ? whole(tokens_a_second / arrivals_a_second) : 0;
     };
-    output_ = length("--output", asked_.output, rates_.generated);
+    output_ = length(asked_.output, rates_.generated);
     const double ratio = inputs_.seen->prompt_per_output;
-    prompt_ = asked_.prompt == 0 && arrivals_a_second == 0.0 && ratio > 0.0
-                  ? whole(ratio * output_)
-                  : length("--prompt", asked_.prompt, rates_.prompt);
+    const bool by_ratio = asked_.prompt == 0 && arrivals_a_second == 0.0 && ratio > 0.0;
+    prompt_ = by_ratio ? whole(ratio * output_) : length(asked_.prompt, rates_.prompt);
+    if (output_ == 0 || prompt_ == 0)
+      throw usage_error(
+          output_ > 0   ? "--prompt"
+          : prompt_ > 0 ? "--output"
+                        : "--prompt and --output",
+          "is missing, and " + inputs_.seen->name + " does not say it; expected tokens of a request, on average");
     scenario_.notes.push_back("Every request has the mean lengths, " + std::to_string(prompt_) + " and " +
                               std::to_string(output_) + " tokens.");
   }

@@ -68,10 +68,11 @@ ExactnessCell claimed_cell(const ProofResult& result) {
 ExactnessMatrix proof_matrix(const ExactnessSnapshot& snapshot) {
   ExactnessMatrix matrix;
   matrix.columns = {"claim", "distribution", "accepted", "floats"};
-  matrix.meanings = {"The registry's claim about the verifier, and whether it holds.",
-                     "P(s) = p(s_1) p(s_2 | s_1) ... of every emitted string s, by enumeration over fractions.",
-                     "E[tau], against path sums and recursions that do not know the verifier.",
-                     "Total variation of the float code, over the grid of u, from the fractions."};
+  matrix.meanings = {
+      "The registry's claim about the verifier, and whether it holds.",
+      "P(s) = p(s_1) p(s_2 | s_1) ... of every emitted string s, by enumeration over fractions.",
+      "E[tau], drafts accepted a step on average, against path sums and recursions that do not know the verifier.",
+      "Total variation of the float code, over the grid of u, from the fractions."};
   const ExactnessSettings& s = snapshot.settings;
   for (const ProofResult& result : snapshot.proofs) {
     ExactnessSettings of_row = s;

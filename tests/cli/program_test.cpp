@@ -181,6 +181,10 @@ TEST_CASE("start gives the one command for what there is, with examples for what
              Catch::Contains("' --gpu A100 --model Qwen3-8B --drafter EAGLE-3\n"));
   check_refused({"start", "logs"},
                 {"start: there is no path 'logs'; expected one of log, server, plan", "; did you mean 'log'?"});
+  CHECK(run_draftproof({"start", "teach"}).out == run_draftproof({"start", "course"}).out);
+  check_refused({"start", "server", "notaurl"},
+                {"start: 'notaurl' is no address; expected one as http://127.0.0.1:8000"});
+  CHECK(run_draftproof({"start", "server", "https://host:1"}).out.starts_with("draftproof audit https://host:1\n"));
   check_refused({"start", "course", "1"}, {"has 1 answers behind course; expected 0 at most"});
 }
 

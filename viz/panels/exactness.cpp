@@ -133,9 +133,16 @@ void ExactnessPanel::draw_body(Controls& controls, ExactnessSettings& settings, 
   draw_controls(controls, settings);
   if (snapshot == nullptr) return;
   ImGui::TextWrapped("%s", snapshot->summary.c_str());
+  const ExactnessMatrix& matrix = snapshot->matrix;
+  if (matrix.columns.size() < 10) {  // columns of numbers; those of bugs are named after their detectors
+    ImGui::PushTextWrapPos(0);
+    for (std::size_t column = 2; column < matrix.columns.size(); ++column)
+      ImGui::TextDisabled("%s: %s", matrix.columns[column].c_str(), matrix.meanings[column].c_str());
+    ImGui::PopTextWrapPos();
+  }
   const float below = 8 * ImGui::GetFontSize();
   const float height = std::max(10 * ImGui::GetFontSize(), ImGui::GetContentRegionAvail().y - below);
-  draw_matrix(controls, snapshot->matrix, height);
+  draw_matrix(controls, matrix, height);
   if (ImGui::BeginChild("explanation")) draw_explanation(controls);
   ImGui::EndChild();
 }

@@ -76,6 +76,10 @@ void HeadsPanel::draw_settings(Controls& controls, HeadsSettings& settings) {
   std::int64_t k = settings.num_speculative_tokens;
   if (controls.slider("K", k, 0, 16, "K, tokens of a draft; 0: as many as the head drafts at once or was trained for."))
     settings.num_speculative_tokens = static_cast<int>(k);
+  if (k == 0) {
+    ImGui::SameLine();
+    ImGui::TextDisabled("0: the head's own");
+  }
   controls.slider(
       "temperature", settings.temperature, {0, 2},
       "T in p = softmax(logits / T); 0 is greedy decoding, whose drafts are the head's most probable tokens.");
@@ -84,8 +88,9 @@ void HeadsPanel::draw_settings(Controls& controls, HeadsSettings& settings) {
 
 void HeadsPanel::draw_summary(const HeadsSnapshot& snapshot) {
   ImGui::Separator();
-  ImGui::Text("%s, K = %d; %zu of %lld prompts", snapshot.family.c_str(), snapshot.num_speculative_tokens,
-              snapshot.prompts.size(), static_cast<long long>(snapshot.prompts_asked));
+  ImGui::Text("%s, K = %d%s; %zu of %lld prompts", snapshot.family.c_str(), snapshot.num_speculative_tokens,
+              snapshot.settings.num_speculative_tokens == 0 ? ", its own" : "", snapshot.prompts.size(),
+              static_cast<long long>(snapshot.prompts_asked));
   if (!ImGui::BeginTable("works", 3, ImGuiTableFlags_SizingStretchProp)) return;
   for (const char* const column : {"work", "acceptance length", "tokens / step"}) ImGui::TableSetupColumn(column);
   ImGui::TableHeadersRow();

@@ -161,7 +161,7 @@ void KernelsPanel::draw_controls(Controls& controls, KernelsSettings& settings, 
   ImGui::SeparatorText("Results");
   std::int64_t counts[3] = {};
   for (const CaseResult& result : snapshot->report.results) ++counts[static_cast<std::size_t>(result.verdict)];
-  ImGui::TextColored(text_colour_of(palette::kAccepted), "%lld equal", static_cast<long long>(counts[0]));
+  ImGui::TextColored(text_colour_of(palette::kAccepted), "%lld runs equal", static_cast<long long>(counts[0]));
   ImGui::SameLine();
   ImGui::TextColored(text_colour_of(counts[1] > 0 ? palette::kRecovered : palette::kGrey), "%lld different",
                      static_cast<long long>(counts[1]));
@@ -174,7 +174,9 @@ void KernelsPanel::draw_explanation(const KernelsSnapshot& snapshot) {
   const KernelRow* row = nullptr;
   const KernelCell* const cell = cell_of(snapshot, selected_, &row);
   if (cell == nullptr) {
-    ImGui::TextWrapped("Every output of every case equals the reference bit for bit. Click a case to see its runs.");
+    ImGui::TextWrapped(
+        "Every output of every case equals the reference bit for bit. A case is run once for each block size; click it "
+        "to see its runs.");
     return;
   }
   ImGui::SeparatorText("Case");
@@ -236,7 +238,8 @@ void KernelsPanel::draw_matrix(Controls& controls, const KernelsSnapshot& snapsh
   if (!ImGui::BeginTable("matrix", 3, kFlags, {width, height})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("kernel", ImGuiTableColumnFlags_WidthFixed, 7 * em);
-  ImGui::TableSetupColumn("equal / different", ImGuiTableColumnFlags_WidthFixed, 8 * em);
+  ImGui::TableSetupColumn("runs equal / different", ImGuiTableColumnFlags_WidthFixed,
+                          std::max(8 * em, ImGui::CalcTextSize("runs equal / different").x));
   ImGui::TableSetupColumn("one field per case", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();
   for (const KernelRow& row : snapshot.kernels) {
@@ -271,8 +274,10 @@ void KernelsPanel::draw_body(Controls& controls, KernelsSettings& settings, cons
     const float times = snapshot->times ? std::max(0.4f * inside.y, inside.y - rows) : 2.4f * em;
     draw_matrix(controls, *snapshot, inside.x, inside.y - times - ImGui::GetStyle().ItemSpacing.y);
     if (snapshot->times) {
-      with_caption("A bar at 1 takes as long as moving its bytes at the GPU's bandwidth.", {-1, times},
-                   [&](ImVec2 size) { plot_times(*snapshot->times, size); });
+      with_caption(
+          "A bar at 1 takes as long as moving its bytes at the GPU's bandwidth; a launch takes microseconds, many "
+          "times the floor of a few bytes (tree_mask).",
+          {-1, times}, [&](ImVec2 size) { plot_times(*snapshot->times, size); });
     } else {
       ImGui::TextDisabled("Times against their floors: drop the JSON of `draftproof bench --device cuda --json` here.");
     }

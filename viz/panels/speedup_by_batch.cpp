@@ -21,10 +21,9 @@ namespace {
 
 // The plots of the panel "Speedup versus batch".
 
-constexpr float kCompared = 0.75f;  // alpha of what is beside the question
-
+// The sixth is no other blue beside that of the best draft.
 const PaletteColour& colour_of(std::size_t curve) {
-  return series_colour(curve);
+  return curve == 5 ? palette::kGrey : curve == 6 ? palette::kSkyBlue : series_colour(curve);
 }
 
 double highest(const SpeedupByBatchSnapshot& snapshot) {
@@ -39,11 +38,11 @@ double highest(const SpeedupByBatchSnapshot& snapshot) {
 void plot_curve(const SpeedupCurve& curve, std::size_t index) {
   const PaletteColour& colour = colour_of(index);
   const bool compared = curve.kind == SpeedupCurve::Kind::compared;
-  ImPlotSpec spec = line_of(colour, index == 0 ? 4.0f : 2.6f, compared ? kCompared : 1.0f);
+  ImPlotSpec spec = line_of(colour, index == 0 ? 4.0f : 2.6f);
   if (compared || curve.kind == SpeedupCurve::Kind::tree) {
     spec.Marker = compared ? ImPlotMarker_Diamond : ImPlotMarker_Up;
     spec.MarkerSize = 0.18f * ImGui::GetFontSize();
-    spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(colour, compared ? kCompared : 1.0f);
+    spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(colour);
   }
   ImPlot::PlotLine(curve.name.c_str(), curve.batch.data(), curve.speedup.data(), size_of(curve.batch), spec);
 }
@@ -51,6 +50,12 @@ void plot_curve(const SpeedupCurve& curve, std::size_t index) {
 // Annotations of a plot, beside their points as ImPlot places them; none covers another one.
 class Annotations {
  public:
+  // No annotation covers this point.
+  void avoid(double x, double y) {
+    const ImVec2 at = ImPlot::PlotToPixels(x, y);
+    const float off = 0.4f * ImGui::GetFontSize();
+    boxes_.push_back({{at.x - off, at.y - off}, {at.x + off, at.y + off}});
+  }
   // Up to so much further up or down, where it covers no other one; false: there is no such place.
   bool add(double x, double y, const PaletteColour& colour, ImVec2 offset, const std::string& text, float further) {
     const float step = 0.3f * ImGui::GetFontSize();
@@ -162,6 +167,9 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   if (snapshot.report.points && !snapshot.report.points->points.empty()) plot_points(*snapshot.report.points);
   const float em = ImGui::GetFontSize();
   Annotations annotations;
+  if (snapshot.report.points)
+    for (const SpeedupPoint& point : snapshot.report.points->points)
+      annotations.avoid(static_cast<double>(point.batch), point.speedup);
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) {
     const auto& off = snapshot.curves[i].break_even;
     if (!off || static_cast<double>(*off) > batch_max) continue;

@@ -124,9 +124,15 @@ Areas areas_of(const PolicyTimeline& timeline, TimeView view, bool with_committe
 void plot_counts(const PolicyTimeline& timeline, TimeView view, std::int32_t StepBox::*count, const std::string& name,
                  const ImPlotSpec& spec) {
   std::vector<double> time_s, counts;
+  double end_s = 0.0;
   for (const StepBox& box : timeline.steps.visible(ns_of(view.from_s), ns_of(view.to_s), kBoxesMax)) {
     time_s.push_back(static_cast<double>(box.begin_ns) * kSeconds);
     counts.push_back(static_cast<double>(box.*count));
+    end_s = static_cast<double>(box.end_ns) * kSeconds;
+  }
+  if (!counts.empty()) {  // the last step lasts, too
+    time_s.push_back(end_s);
+    counts.push_back(counts.back());
   }
   ImPlot::PlotStairs(name.c_str(), time_s.data(), counts.data(), size_of(time_s), spec);
 }
@@ -263,9 +269,13 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
                       kPlots[i].log_y ? 0 : ImPlotAxisFlags_AutoFit);
     setup_log_axis(ImAxis_X1, of_loads, ImPlotCond_Always, LogTicks::powers_of_two);
     if (kPlots[i].log_y) setup_log_axis(ImAxis_Y1, of_values);
-    for (std::size_t p = 0; p < curves.size(); ++p)
-      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), curves[p].data(), size_of(loads),
-                       line_with_markers(series_colour(p)));
+    for (std::size_t p = 0; p < curves.size(); ++p) {
+      // What lies behind another curve has the larger markers, of another form.
+      constexpr std::array kForms{ImPlotMarker_Square, ImPlotMarker_Diamond, ImPlotMarker_Up, ImPlotMarker_Circle};
+      ImPlotSpec spec = line_with_markers(series_colour(p), kForms[p % kForms.size()]);
+      spec.MarkerSize *= 1.0f + 0.3f * static_cast<float>(curves.size() - 1 - p);
+      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), curves[p].data(), size_of(loads), spec);
+    }
     ImPlot::EndPlot();
   }
   ImPlot::PopStyleVar();

@@ -128,6 +128,15 @@ TEST_CASE("questions with other numbers quote what their commands print, and by 
   const std::vector<double> n_gram = numbers_in(question_of("5", 2));
   REQUIRE(n_gram.size() == 3);
   CHECK(is_answer("5", 3, (1.0 + 0.5 * 0.58) / (1.0 + 0.5 * n_gram[1])));
+  // No student's residual is 0 or 1.
+  for (int seed = 1; seed <= 20; ++seed) {
+    const ordered_json asked = json_of({"lesson", "2", "--new", std::to_string(seed)}).at("lesson").at("exercises");
+    const std::vector<double> pq = numbers_in(asked.at(1).at("question"));
+    REQUIRE(pq.size() == 8);
+    double others = 0.0;
+    for (std::size_t i = 1; i < 4; ++i) others += std::max(pq[i] - pq[4 + i], 0.0);
+    CHECK((pq[0] - pq[4] > 0.05 && others > 0.05));
+  }
   const std::vector<double> lab = numbers_in(question_of("8", 1));  // "With 20,000 samples ... with {u}?"
   CHECK(is_answer("8", 2, 0.0259 * std::sqrt(20'000.0 / lab.back())));
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files/descriptor.hpp"
+#include "cli/study/comparisons.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -272,6 +273,20 @@ TEST_CASE("a study is checked before its first run, and begun with a file that p
   refused("columns = [\"verifier\"", "columns = [\"verifer\"",
           {"columns: no item of /proofs has 'verifer'; it has verifier, ", "did you mean 'verifier'?"});
   refused("a = \"k2:/proofs", "a = \"k2:/prof", {"'/prof' is no list of the run's document; it has /proofs, "});
+}
+
+TEST_CASE("the null of the forest plot stands inside the frame, of differences of one sign too") {
+  const auto x_range = [](double difference, double low, double high) {
+    const Table table{{}, {{"a over b", std::int64_t{4}, 3.0, 2.0, difference, low, high}}};
+    const std::string script = forest_plot(table);
+    const std::size_t begin = script.find("set xrange [") + 12;
+    const std::size_t colon = script.find(':', begin);
+    return std::pair(std::stod(script.substr(begin)), std::stod(script.substr(colon + 1)));
+  };
+  // In percent of b = 2: 50, from 40 to 60, and 5 % of 60 at both ends.
+  CHECK(x_range(1.0, 0.8, 1.2) == std::pair(-3.0, 63.0));
+  CHECK(x_range(-1.0, -1.2, -0.8) == std::pair(-63.0, 3.0));
+  CHECK(x_range(0.0, 0.0, 0.0) == std::pair(-1.0, 1.0));
 }
 
 TEST_CASE("a study says before its first run how many pairs a wished difference needs, and draws what it found") {

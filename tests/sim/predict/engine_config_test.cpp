@@ -83,6 +83,7 @@ TEST_CASE("vLLM reads the schedule as inclusive ranges") {
 TEST_CASE("SGLang has a slot of one step for each range, and one of them is where it starts") {
   const PredictionInputs inputs = inputs_with("constant:0.6");
   const std::string script = engine_config("sglang", inputs, 0.25);
+  CHECK_THAT(script, Catch::Contains("# Llama-3.1-8B stands for the checkpoint's path or its name at Hugging Face\n"));
   const auto slots = nlohmann::json::parse(between(script, "<<'END'\n", "\nEND\n"));
   const std::vector<DraftsByLoad> ranges = draft_schedule(inputs, 0.25);
   REQUIRE(slots.size() == ranges.size());
