@@ -51,7 +51,7 @@ Json agreement_json(const DraftAgreement& of) {
 
 DraftAuditRun run_draft_audit(const std::string& path, const DraftAuditArguments& arguments, int threads) {
   DrafterChoice choice = parse_drafter(arguments.drafter, "--drafter");
-  if (choice.kind != DrafterKind::head)
+  if (choice.kind != DrafterKind::head || choice.first != DrafterKind::none)
     throw usage_error("--drafter",
                       "is " + arguments.drafter + "; expected head:PATH, the head that the run drafted with");
   if (arguments.model.empty())

@@ -162,7 +162,7 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   });
   command.used_only({"--record-drafts"}, "without a drafter that is a head, head:PATH", [&options] {
     const DrafterChoice drafter = drafter_of(options);
-    return drafter.kind == DrafterKind::head && !drafter.grammar_first;
+    return drafter.kind == DrafterKind::head && drafter.first == DrafterKind::none;
   });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });
@@ -242,7 +242,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
       "--drafter", options.drafter,
       "none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST, requantised:BITS, or auto: a head in the "
       "model's folder or in its own files, else a draft model in the folder, else suffix; grammar: what the request's "
-      "grammar forces, grammar+NAME: that, and else NAME",
+      "grammar forces, grammar+NAME: that, and else NAME; suffix+NAME: suffix behind four tokens that occurred before, "
+      "else NAME",
       "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Temperature of drafters with probabilities (default: like the target)");
@@ -299,7 +300,7 @@ void validate(const GenerateOptions& options) {
                                           std::to_string(options.request.max_tokens));
   const bool automatic = options.drafter == "auto";
   const DrafterChoice drafter = parse_drafter(automatic ? "suffix" : options.drafter, "--drafter");
-  if ((drafter.kind == DrafterKind::grammar || drafter.grammar_first) && !options.grammar.any() &&
+  if ((drafter.kind == DrafterKind::grammar || drafter.first == DrafterKind::grammar) && !options.grammar.any() &&
       options.prompts.empty())
     throw usage_error("--drafter", "is " + options.drafter +
                                        ", and there is no grammar; expected --grammar, --json-schema, --regex or "

@@ -120,7 +120,7 @@ SpeculateGrid grid_of(const SpeculateOptions& options) {
   SpeculateGrid grid;
   for (const std::string& name : options.drafters) {
     const DrafterChoice drafter = parse_drafter(name, "--drafters");
-    if ((drafter.kind == DrafterKind::grammar || drafter.grammar_first) && !options.grammar.any() &&
+    if ((drafter.kind == DrafterKind::grammar || drafter.first == DrafterKind::grammar) && !options.grammar.any() &&
         options.prompts.empty())
       throw usage_error("--drafters", "has " + name +
                                           ", and there is no grammar; expected --grammar, --json-schema, "

@@ -23,18 +23,22 @@ Error unknown(std::string_view text, const std::string& where) {
                                 "'; expected none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST (as "
                                 "10-14,20), requantised:BITS (2 to 8), of n-gram models ngram:ORDER (1 to 12), or "
                                 "grammar, alone or before one of "
-                                "these as grammar+suffix" +
+                                "these as grammar+suffix, or suffix+NAME" +
                                 (known ? "" : did_you_mean(name, names)));
 }
 
 }  // namespace
 
 DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
-  if (constexpr std::string_view first = "grammar+"; text.starts_with(first)) {
-    DrafterChoice choice = parse_drafter(text.substr(first.size()), where);
-    if (choice.kind == DrafterKind::none || choice.kind == DrafterKind::grammar || choice.grammar_first)
-      throw usage_error(where, "is '" + std::string(text) + "'; expected grammar alone, or one other drafter behind +");
-    choice.grammar_first = true;
+  for (const DrafterKind first : {DrafterKind::grammar, DrafterKind::suffix}) {
+    const std::string_view name = first == DrafterKind::grammar ? "grammar" : "suffix";
+    if (!text.starts_with(std::string(name) + "+")) continue;
+    DrafterChoice choice = parse_drafter(text.substr(name.size() + 1), where);
+    if (choice.kind == DrafterKind::none || choice.kind == DrafterKind::grammar || choice.kind == first ||
+        choice.first != DrafterKind::none)
+      throw usage_error(where, "is '" + std::string(text) + "'; expected " + std::string(name) +
+                                   " alone, or one other drafter behind +");
+    choice.first = first;
     choice.text = text;
     return choice;
   }

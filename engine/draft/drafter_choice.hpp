@@ -27,8 +27,10 @@ struct DrafterChoice {
   int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
   bool guided = false;                 // head: under guidance drafts are guided too
   bool discards_kv = false;            // a model: its KV behind every step
-  bool grammar_first = false;          // grammar+NAME: what the request's grammar forces, and else the drafter NAME
-  std::string text = "none";           // as it was given
+  // grammar+NAME, suffix+NAME: what the request's grammar forces, or what followed the context's last four tokens or
+  // more, and else the drafter NAME.
+  DrafterKind first = DrafterKind::none;
+  std::string text = "none";  // as it was given
 
   // Has its drafts a proposal distribution, from which trees can be drawn?
   bool has_probabilities() const { return kind >= DrafterKind::model; }

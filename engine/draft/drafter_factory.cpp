@@ -108,12 +108,13 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
                                       std::optional<float> draft_temperature, const TextModelOptions& options,
                                       const std::string& where) {
   if (choice.kind == DrafterKind::none) return nullptr;
-  if (choice.kind == DrafterKind::grammar || choice.grammar_first) {
-    DrafterChoice other = choice;
-    other.grammar_first = false;
-    return std::make_shared<GrammarDrafter>(
-        choice.grammar_first ? make_drafter(other, target, draft_temperature, options, where) : nullptr,
-        target.tokenizer);
+  if (choice.kind == DrafterKind::grammar) return std::make_shared<GrammarDrafter>(nullptr, target.tokenizer);
+  if (choice.first != DrafterKind::none) {
+    DrafterChoice behind = choice;
+    behind.first = DrafterKind::none;
+    auto other = make_drafter(behind, target, draft_temperature, options, where);
+    if (choice.first == DrafterKind::suffix) return std::make_shared<SuffixFrontDrafter>(std::move(other));
+    return std::make_shared<GrammarDrafter>(std::move(other), target.tokenizer);
   }
   if (choice.kind == DrafterKind::prompt_lookup)
     return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax),

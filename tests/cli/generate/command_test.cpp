@@ -581,6 +581,7 @@ TEST_CASE("the shipped model answers, the same with speculation as without") {
   CHECK_THAT(plain, Contains("Paris"));
   CHECK(answer({"--drafter", "suffix"}) == plain);
   CHECK(answer({"--drafter", "model:ngram:3"}) == plain);  // a model of bytes
+  CHECK(answer({"--drafter", "suffix+requantised:4", "-k", "3"}) == plain);
   CHECK(answer({"--drafter", "layer_skip:12-16", "-k", "3"}) == plain);
   CHECK(answer({"--drafter", "requantised:4", "--tree", "2x1", "--verifier", "traversal"}) == plain);
 }

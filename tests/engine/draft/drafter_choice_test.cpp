@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <string>
 
 #include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -44,6 +45,17 @@ TEST_CASE("the drafter of a model with an MTP layer in its own files is that lay
     write_folder_with_mtp(model, is_qwen);
     CHECK(automatic_drafter(model.path()) == "head:" + model.path());
   }
+}
+
+TEST_CASE("a drafter in front of another is named before a plus and stands before one other alone") {
+  const DrafterChoice choice = parse_drafter("suffix+head@8:some/head", "--drafter");
+  CHECK(choice.first == DrafterKind::suffix);
+  CHECK(choice.kind == DrafterKind::head);
+  CHECK(choice.path == "some/head");
+  CHECK(choice.has_probabilities());
+  CHECK(parse_drafter("grammar+suffix", "--drafter").first == DrafterKind::grammar);
+  for (const std::string name : {"suffix+suffix", "suffix+grammar", "grammar+suffix+head:x", "suffix+none"})
+    CHECK_THROWS_WITH(parse_drafter(name, "--drafter"), Catch::Contains("one other drafter behind +"));
 }
 
 }  // namespace

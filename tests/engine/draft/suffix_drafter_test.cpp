@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "engine/draft/front_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 
 namespace draftproof {
@@ -134,6 +135,42 @@ TEST_CASE("a parameter of suffix decoding outside its range is refused") {
   parameters = {};
   parameters.match_min = 64;
   CHECK_THROWS_WITH(SuffixDrafter(parameters), Catch::Contains("less than the depth"));
+}
+
+// Drafts token 77 with confidence 1/2; fails for contexts that begin with 99.
+class FixedDrafter final : public Drafter {
+ public:
+  void propose(const DraftContext& context, const DraftPlan&, DraftChance&, Draft& out) override {
+    if (context.tokens.front() == 99) throw input_error("context", "begins with 99");
+    out.tree = DraftTree::chain(Tokens{77});
+    out.confidences = {0.5f};
+  }
+  bool has_confidences() const override { return true; }
+};
+
+TEST_CASE("suffix decoding in front of a drafter drafts behind four tokens that occurred before, the other elsewhere") {
+  // 1 2 3 4 was followed by 5 and then 6; by 5 alone of two occurrences later on. Of three tokens too few match.
+  const std::vector<Tokens> contexts{{1, 2, 3, 4, 5, 6, 1, 2, 3, 4},
+                                     {9, 2, 3, 4, 5, 6, 1, 2, 3, 4},
+                                     {99, 1},
+                                     {1, 2, 3, 4, 5, 1, 2, 3, 4, 7, 1, 2, 3, 4}};
+  SuffixFrontDrafter drafter(std::make_shared<FixedDrafter>());
+  CHECK(drafter.has_confidences());
+  CHECK_FALSE(drafter.looks_up());
+  NoChance chance;
+  std::vector<Draft> drafts(contexts.size());
+  std::vector<DraftJob> jobs;
+  for (std::size_t i = 0; i < contexts.size(); ++i)
+    jobs.push_back({{contexts[i], 0, i}, chain(2), &chance, &drafts[i]});
+  drafter.propose_all(jobs, nullptr);
+  CHECK(drafts[0].tree.tokens == Tokens{5, 6});
+  CHECK(drafts[0].confidences == std::vector<float>{1.0f, 1.0f});
+  CHECK(drafts[0].evidence.empty());
+  CHECK(drafts[1].tree.tokens == Tokens{77});
+  CHECK(drafts[1].confidences == std::vector<float>{0.5f});
+  CHECK(drafts[3].tree.tokens == Tokens{5, 1});
+  CHECK(drafts[3].confidences == std::vector<float>{0.5f, 1.0f});
+  for (std::size_t i = 0; i < jobs.size(); ++i) CHECK((jobs[i].failure != nullptr) == (i == 2));
 }
 
 }  // namespace
