@@ -37,7 +37,7 @@ class FrontDrafter : public Drafter {
   std::shared_ptr<Drafter> other_;
 };
 
-// Suffix decoding where the context's last tokens, match_min or more, occurred before (TensorRT-LLM's hybrid with heads).
+// Suffix decoding where the last tokens, match_min or more, occurred before (TensorRT-LLM's hybrid with heads).
 class SuffixFrontDrafter final : public FrontDrafter {
  public:
   explicit SuffixFrontDrafter(std::shared_ptr<Drafter> other, int match_min = 4)
