@@ -34,7 +34,7 @@ class Readings {
       count_min_ = 1;
       return;
     }
-    read(parameters.filters);
+    read(parameters.filters, static_cast<std::size_t>(parameters.samplers.min_tokens_to_keep));
   }
 
   // Sets of further samplers are allowed between those of parameters that are off by rounding.
@@ -57,8 +57,8 @@ class Readings {
 
  private:
   // Each bound is a prefix of the order. Tokens of equal logits stand or fall together in what may be kept, and are
-  // left out of what must be where the cut goes through them.
-  void read(const FilterParameters& filters) {
+  // left out of what must be where the cut goes through them. The first `kept` tokens no filter drops.
+  void read(const FilterParameters& filters, std::size_t kept) {
     const std::size_t n = p_.size();
     const std::size_t k = filters.top_k > 0 ? std::min<std::size_t>(n, static_cast<std::size_t>(filters.top_k)) : n;
     const double top_p = static_cast<double>(filters.top_p);
@@ -75,11 +75,13 @@ class Readings {
       while (end < n && values_[order_[end]] == values_[order_[i]]) ++end;
       const double mass = p_[order_[i]];
       const double group = mass * static_cast<double>(end - i);
-      const bool may = std::isfinite(values_[order_[i]]) && i < k && (i == 0 || before < top_p + tolerance) &&
-                       mass >= least * (1.0 - tolerance);
+      const bool may =
+          std::isfinite(values_[order_[i]]) &&
+          (i < kept || (i < k && (i == 0 || before < top_p + tolerance) && mass >= least * (1.0 - tolerance)));
       const bool by_mass = mass >= least * (1.0 + tolerance) && mass > kVanishing;
       // All of the tie stay for certain where the mass before its last is below top_p even of what the others left.
-      const bool must = may && by_mass && end <= k && before + group - mass < top_p * joined - tolerance;
+      const bool must = may && ((by_mass && end <= k && before + group - mass < top_p * joined - tolerance) ||
+                                (end <= kept && mass > kVanishing));
       const bool is_only = i == 0 && end == 1;
       for (std::size_t j = i; j < end; ++j) {
         may_[order_[j]] = may ? 1 : 0;
@@ -89,8 +91,8 @@ class Readings {
         count_min_ += static_cast<std::int64_t>(end - i);
       } else if (!cut) {
         cut = true;
-        if (i == 0) {
-          count_min_ += 1;
+        if (i < std::max<std::size_t>(kept, 1)) {
+          count_min_ += static_cast<std::int64_t>(std::min(std::max<std::size_t>(kept, 1), end) - i);
         } else if (may && by_mass && before < top_p * joined - tolerance) {
           const double more = std::ceil((top_p * joined - tolerance - before) / mass);
           count_min_ += static_cast<std::int64_t>(std::min(more, static_cast<double>(std::min(k, end) - i)));

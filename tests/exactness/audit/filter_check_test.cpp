@@ -182,6 +182,18 @@ TEST_CASE("usual readings: what all keep and what some keep, by hand") {
   CHECK(found.may == std::vector<std::uint8_t>{1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
 }
 
+TEST_CASE("min_tokens_to_keep: the first tokens stay whatever the filters say, and no others") {
+  const std::vector<float> logits{std::log(0.5f), std::log(0.25f), std::log(0.15f), std::log(0.1f)};
+  for (std::size_t kept = 1; kept <= 4; ++kept) {
+    INFO(kept << " tokens are kept");
+    std::vector<float> filtered = logits;
+    std::fill(filtered.begin() + static_cast<std::ptrdiff_t>(kept), filtered.end(), kOut);
+    Rows rows{4, logits, filtered, {parameters_of(1.0f, 1, 0.3f, 0.9f)}};
+    rows.parameters[0].samplers.min_tokens_to_keep = 3.0f;
+    CHECK(rows.check().holds == (kept == 3));
+  }
+}
+
 TEST_CASE("filtered logits of another shape are refused") {
   Rows rows{3, {1.0f, 1.0f, 0.0f}, {1.0f, 1.0f, 0.0f}, {parameters_of(1.0f, 0, 1.0f)}};
   FilterSample sample = rows.sample();
