@@ -453,7 +453,7 @@ class Proof(Record):
             against = (f"; string {[*found.prefix, found.token]} comes out with probability "
                        f"{found.probability_emitted}, "
                        f"the target has {found.probability_expected}")
-        return (f"{self.verifier}, {claim}: {self.verdict} in {self.instances} models, {self.outcomes_enumerated} "
+        return (f"{self.verifier}, claimed to be {claim}: {self.verdict} in {self.instances} models, {self.outcomes_enumerated} "
                 "outcomes"
                 + against)
 

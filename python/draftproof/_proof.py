@@ -394,7 +394,13 @@ def prove_rule(rule: Callable[..., Any], *, draft: Any = "chain", branches: int 
 
     def on_models(vocab: int, depth: int) -> Iterator[_Pair]:
         for i in range(instances):
-            yield _Pair(step, _Models(vocab, seed, i), depth, steps)
+            try:
+                pair = _Pair(step, _Models(vocab, seed, i), depth, steps)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(f"prove {name}: interrupted after {i} of {instances} pairs of models, and none "
+                                        "of it is kept; fewer instances, or a smaller vocab or num_speculative_tokens, "
+                                        "end sooner") from None
+            yield pair
             progress(lambda: f"prove {name}, V = {vocab}, K = {depth}: {i + 1} of {instances} pairs of models")
 
     pairs, worst = _worst(on_models(vocab, depth))

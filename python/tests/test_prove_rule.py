@@ -242,3 +242,11 @@ def test_what_is_no_rule_is_an_error_at_once(rule, options, said):
 
 
 counted = iter(range(2, 1 << 30))
+
+
+def test_an_interrupt_says_how_far_the_proof_was_and_that_nothing_is_kept():
+    def interrupted(draft, p, q, chance):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="prove interrupted: interrupted after 0 of 20 pairs of models, and none"):
+        draftproof.prove(interrupted)

@@ -95,8 +95,8 @@ double cpu_time_ms() {
 
 void run_in_window(const RunOptions& options, const std::string& record_to) {
   const UiContext context(options.dashboard.ui);
+  const auto owned = dashboard_of(options);  // a panel that is not there is said without a display, too
   Window window(options.width_px, options.height_px, Window::Visibility::shown);
-  const auto owned = dashboard_of(options);
   Dashboard& dashboard = *owned;
   Recording recording{
       options.width_px, options.height_px, options.dashboard.ui.scale, options.dashboard.only_panel, {}};
@@ -120,8 +120,8 @@ void run_in_window(const RunOptions& options, const std::string& record_to) {
 
 nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::string& path) {
   const UiContext context(options.dashboard.ui);
-  Window window(options.width_px, options.height_px, Window::Visibility::hidden);
   const auto owned = dashboard_of(options);
+  Window window(options.width_px, options.height_px, Window::Visibility::hidden);
   Dashboard& dashboard = *owned;
   open_all(dashboard, options.opened);
   draw_settled(window, dashboard);

@@ -115,6 +115,12 @@ TEST_CASE("a file that cannot be shown is refused by name, and no picture is wri
   CHECK(folder.file_names().size() == 1);
 }
 
+TEST_CASE("a panel that is not there is refused before a display is asked for") {
+  const auto run = testing::run_draftproof({"dash", "--panel", "nosuch"}, {"DISPLAY=", "WAYLAND_DISPLAY="});
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err, Catch::Contains("--panel: 'nosuch' is not one of "));
+}
+
 TEST_CASE("the snapshots alone have no use for what a picture looks like") {
   for (const auto& [option, value] :
        {std::pair("--theme", "light"), {"--size", "800x600"}, {"--scale", "2"}, {"--out", "folder"}}) {
