@@ -77,12 +77,8 @@ def unfiltered_where_sure(logits, params, seeds):
 class SureDrafts(Verifier):
     """Drafts of p of 0.955 or more stand."""
 
-    def verify(self, x, p, q, *rest):
-        q = q.copy()
-        for i, token in enumerate(x):
-            if p[i][token] > 0.955:
-                q[i][token] = min(q[i][token], p[i][token])
-        return super().verify(x, p, q, *rest)
+    def accepts(self, coin, p, q):
+        return p > 0.955 or super().accepts(coin, p, q)
 
 
 @pytest.mark.parametrize("kind, sound, wrong, case", [
