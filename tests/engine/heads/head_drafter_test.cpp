@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/decode/engine.hpp"
+#include "engine/draft/front_drafter.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/heads/random_heads.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -31,7 +32,7 @@ std::vector<std::vector<Token>> texts_of(TransformerModel& target, Drafter* draf
   return texts;
 }
 
-TEST_CASE("whatever a head drafts, greedy and coupled text is plain decoding's") {
+TEST_CASE("whatever a head drafts, alone or behind suffix decoding, greedy and coupled text is plain decoding's") {
   RandomLlama tiny(9, {TensorKind::q4_1}, RopePairing::adjacent, false);
   TransformerModel target(tiny.weights(), Arithmetic::int8, 1);
   std::int64_t accepted = 0;
@@ -49,7 +50,9 @@ TEST_CASE("whatever a head drafts, greedy and coupled text is plain decoding's")
         if (request.options.parameters.guidance_scale != 1.0f) request.options.unconditional_prompt = {1, 2, 3};
       }
       const EngineOptions options = random_options(random);
-      HeadDrafter drafter(head.head(target), std::nullopt, seed / 2 % 2 == 1);
+      const auto alone = std::make_shared<HeadDrafter>(head.head(target), std::nullopt, seed / 2 % 2 == 1);
+      SuffixFrontDrafter behind_suffix(alone, 1);
+      Drafter& drafter = seed / 4 % 2 == 0 ? static_cast<Drafter&>(*alone) : behind_suffix;
       CHECK(texts_of(target, &drafter, requests, options, &accepted) == texts_of(target, nullptr, requests, options));
     }
   }
