@@ -227,7 +227,8 @@ void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool w
 }
 
 void plot_queue(const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 size) {
-  if (!begin_time_plot("##queue", "requests", view, size, ImPlotAxisFlags_AutoFit, true)) return;
+  ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, ImVec2(0, 0.1f));  // the frame covers no line
+  if (!begin_time_plot("##queue", "requests", view, size, ImPlotAxisFlags_AutoFit, true)) return ImPlot::PopStyleVar();
   std::size_t colour = 0;
   for (const PolicyTimeline* const timeline : {snapshot.upper(), snapshot.lower()}) {
     if (timeline == nullptr) continue;
@@ -237,6 +238,7 @@ void plot_queue(const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 s
     ++colour;
   }
   ImPlot::EndPlot();
+  ImPlot::PopStyleVar();
 }
 
 void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
@@ -270,10 +272,12 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
     setup_log_axis(ImAxis_X1, of_loads, ImPlotCond_Always, LogTicks::powers_of_two);
     if (kPlots[i].log_y) setup_log_axis(ImAxis_Y1, of_values);
     for (std::size_t p = 0; p < curves.size(); ++p) {
-      // What lies behind another curve has the larger markers, of another form.
+      // What lies behind another curve is wider, with larger markers of another form.
       constexpr std::array kForms{ImPlotMarker_Square, ImPlotMarker_Diamond, ImPlotMarker_Up, ImPlotMarker_Circle};
       ImPlotSpec spec = line_with_markers(series_colour(p), kForms[p % kForms.size()]);
-      spec.MarkerSize *= 1.0f + 0.3f * static_cast<float>(curves.size() - 1 - p);
+      const auto above = static_cast<float>(curves.size() - 1 - p);
+      spec.LineWeight += 0.8f * above;
+      spec.MarkerSize *= 1.0f + 0.3f * above;
       ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), curves[p].data(), size_of(loads), spec);
     }
     ImPlot::EndPlot();
