@@ -173,6 +173,8 @@ def new_request(factors: tuple[str, ...], filters: dict[str, float], rng: np.ran
         kept = FACTORS[str(rng.choice([name for name in peers if name in factors]))].draws
         params = {name: value for name, value in params.items()
                   if name in kept or name == "temperature" or not (name in OFF or name in OF_PEERS)}
+    if "allowed_ids" in params and "no_repeat_ngram_size" in params:  # a text would soon have had every allowed token
+        params["no_repeat_ngram_size"] = max(2, params["no_repeat_ngram_size"])
     prompt = begun = np.zeros(0, np.int64)
     if "prompt_tokens" in factors:
         prompt = rng.integers(0, vocab_size // 2, int(rng.integers(0, 13)))
