@@ -97,8 +97,10 @@ class LaneDrawing {
     char text[16];
     std::snprintf(text, sizeof text, "+%zu", step.emitted.size());
     const ImVec2 size = ImGui::CalcTextSize(text);
-    if (step.emitted.empty() || size.x + 0.4f * em > end - begin) return;
     const ImVec2 place{(begin + end - size.x) / 2.0f, (top_ + bottom_ - size.y) / 2.0f};
+    const float left = ImPlot::GetPlotPos().x, right = left + ImPlot::GetPlotSize().x;
+    const bool fits = size.x + 0.4f * em <= end - begin && place.x >= left && place.x + size.x <= right;
+    if (step.emitted.empty() || !fits) return;
     list_.AddRectFilled({place.x - 0.15f * em, place.y}, {place.x + size.x + 0.15f * em, place.y + size.y},
                         ImGui::GetColorU32(ImGuiCol_WindowBg, 0.75f * alpha), 0.2f * em);
     list_.AddText(place, ImGui::GetColorU32(ImGuiCol_Text, alpha), text);
