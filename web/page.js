@@ -296,17 +296,20 @@ var Module = {
   },
 };
 
+let seen = '';  // the hash that was taken over, or written, last
 function goTo() {
-  const wanted = location.hash.slice(1);
+  seen = location.hash;
+  const wanted = seen.slice(1);
   if (wanted !== address) Module.ccall('draftproof_go_to', null, ['string'], [wanted]);
 }
 function keepAddress() {
-  if (frames.count < 10) return;  // what was asked for is being taken over
+  if (frames.count < 10 || location.hash !== seen) return;  // what was asked for is being taken over
   const now = Module.ccall('draftproof_address', 'string', [], []);
   if (now === address) return;
   address = now;
   try {
     history.replaceState(null, '', now ? '#' + now : location.pathname + location.search);
+    seen = location.hash;
   } catch (error) {  // some browsers refuse it for a file
   }
 }

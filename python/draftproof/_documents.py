@@ -453,8 +453,8 @@ class Proof(Record):
             against = (f"; string {[*found.prefix, found.token]} comes out with probability "
                        f"{found.probability_emitted}, "
                        f"the target has {found.probability_expected}")
-        return (f"{self.verifier}, claimed to be {claim}: {self.verdict} in {self.instances} models, {self.outcomes_enumerated} "
-                "outcomes"
+        return (f"{self.verifier}, claimed to be {claim}: {self.verdict} in {self.instances} models, "
+                f"{self.outcomes_enumerated} outcomes"
                 + against)
 
 
