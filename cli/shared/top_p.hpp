@@ -59,7 +59,7 @@ void add_top_p(Options& options, const std::string& name, Value& top_p, const st
   if constexpr (std::is_same_v<Value, TopP>) standard = text_of(top_p);
   options.option(name, "NUMBER", standard, help, [name, &top_p](const std::string& text) {
     const std::optional<TopP> read = read_top_p(text);
-    if (!read) throw usage_error(name, "is '" + text + "'; expected " + kTopPExpected);
+    if (!read) throw Error(ErrorKind::usage, "", name + " is '" + text + "'; expected " + kTopPExpected);
     top_p = *read;
   });
 }

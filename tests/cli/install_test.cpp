@@ -151,7 +151,7 @@ TEST_CASE(
     INFO(ran.err);
     CHECK(ran.exit_code == 0);
     CHECK(ran.out.starts_with("tokens "));
-    CHECK(ran.out.ends_with(" 2, ABI 2\n"));  // greedy: the largest logit
+    CHECK(ran.out.ends_with(" 2, ABI 3\n"));  // greedy: the largest logit
   };
   if (has("pkg-config")) {
     const std::string program = tree.folder().file("by-pkg-config");
