@@ -185,7 +185,7 @@ TEST_CASE("predict refuses what it cannot use in one line") {
                 {"--draft-tp: is 8; expected at most the 4 GPUs of the target, or --draft-gpu"});
 }
 
-TEST_CASE("a drafter with a device of its own leaves the target's waiting, which is said, and the engine is told") {
+TEST_CASE("a drafter with a device of its own leaves the target's waiting; a note and the configuration say so") {
   const std::vector<std::string> own{"predict", "--model",   "Llama-3.1-70B", "--gpu",        "H100",        "--tp",
                                      "4",       "--drafter", "Llama-3.1-8B",  "--acceptance", "constant:0.8"};
   const auto with = [&](const std::vector<std::string>& more) {

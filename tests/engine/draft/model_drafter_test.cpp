@@ -1,5 +1,5 @@
 // Trees of a model drafter: one pass a level, the rows of every node those of its path, and siblings for greedy
-// requests. Drafts of a model with another tokenizer: their tokens, and the law of what is emitted, as fractions.
+// requests. Drafts of a model with another tokenizer: their tokens; the emitted distribution, as fractions.
 #include "engine/draft/model_drafter.hpp"
 
 #include <catch2/catch.hpp>
