@@ -147,7 +147,7 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--draft-temperature", "--guided-drafts", "--verifier", "--tree", "--num-speculative-tokens",
                      "--policy", "--cost", "--record-drafts"},
                     "with --beams", samples);
-  command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
+  command.used_only({"--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
   command.used_only({"--grammar", "--json-schema", "--regex", "--choice"}, "with --beams", samples);
   command.used_only({"--logprob-token-ids"}, "without --logprobs and --prompt-logprobs",
@@ -269,7 +269,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                "(default of auto and likely: as on a processor with AVX-512 VNNI)");
   command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");
   command.seed(request.seed, "Same seed, same bytes on any machine");
-  command.integer("--batch", options.batch, {1, 4096}, "Requests that run at the same time");
+  command.integer("--batch", options.batch, {1, 4096}, "Requests, or with --beams prompts, that run at the same time");
   command.integer("--context", options.context, {2, std::numeric_limits<std::int32_t>::max()},
                   "Tokens of prompt and output (default: what the model takes, which is the most)");
   command.integer("--kv-blocks", options.kv_blocks, {1, std::numeric_limits<std::int32_t>::max() / 16},

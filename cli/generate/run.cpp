@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
@@ -60,8 +62,8 @@ DecodeRoom room_of(const GenerateOptions& options, const LanguageModel& model) {
   return room;
 }
 
-void search_beams(const GenerateOptions& options, const RequestMaker& maker, GenerateRun& run,
-                  GeneratedRequest& request) {
+BeamRequest beams_of(const GenerateOptions& options, const RequestMaker& maker, const GenerateRun& run,
+                     const GeneratedRequest& request) {
   const DecodingOptions decoding = maker.decoding_options(request.prompt);
   validate(decoding, request.prompt_tokens, run.model.model->vocab_size());
   BeamSearchParameters parameters;
@@ -73,15 +75,12 @@ void search_beams(const GenerateOptions& options, const RequestMaker& maker, Gen
                                                                     : BeamStopping::first_finished;
   parameters.eos_ids = decoding.stop.eos_ids;
   parameters.max_tokens = request.prompt.parameters.max_tokens;
-  const auto length = static_cast<std::int64_t>(request.prompt_tokens.size()) + parameters.max_tokens + 2;
-  EngineOptions engine_options;
-  engine_options.scheduler.running_max = static_cast<std::int32_t>(*options.beams);
-  engine_options.scheduler.num_blocks = static_cast<std::int32_t>(*options.beams * (length / kKvBlockSlots + 2));
-  PhiloxSource source;
-  SourceSampler<PhiloxSource> sampler(source);
-  Engine engine(*run.model.model, nullptr, sampler, engine_options);
-  request.beams =
-      beam_search(engine, request.prompt_tokens, static_cast<std::size_t>(run.model.model->vocab_size()), parameters);
+  return {request.prompt_tokens, parameters};
+}
+
+void set_beams(GenerateRun& run, GeneratedRequest& request, BeamOutcome outcome) {
+  if (outcome.failure) std::rethrow_exception(outcome.failure);
+  request.beams = std::move(outcome.hypotheses);
   for (const BeamHypothesis& beam : request.beams) {
     std::span<const Token> tokens(beam.tokens);
     if (beam.finish_reason == FinishReason::eos) tokens = tokens.first(tokens.size() - 1);
@@ -102,6 +101,37 @@ void guarded(GeneratedRequest& request, Action action) {
     if (error.kind() == ErrorKind::internal) throw;
     request.error = error.what();
   }
+}
+
+// All prompts, --batch of them at a time.
+void search_beams(const GenerateOptions& options, const RequestMaker& maker, GenerateRun& run) {
+  std::vector<BeamRequest> searches;
+  std::vector<GeneratedRequest*> requests;  // of the searches
+  std::vector<std::int64_t> blocks;
+  for (GeneratedRequest& request : run.requests) {
+    if (!request.error.empty()) continue;
+    guarded(request, [&] {
+      searches.push_back(beams_of(options, maker, run, request));
+      requests.push_back(&request);
+      // The hypotheses share the prompt's; each may copy its last block, and what has been left is the next step's.
+      blocks.push_back(blocks_for(static_cast<std::int64_t>(request.prompt_tokens.size()) + 1) +
+                       *options.beams * (blocks_for(searches.back().parameters.max_tokens) + 2));
+    });
+  }
+  std::ranges::sort(blocks, std::greater<>());
+  blocks.resize(std::min(blocks.size(), static_cast<std::size_t>(options.batch)));
+  EngineOptions engine_options;
+  engine_options.scheduler.running_max = static_cast<std::int32_t>(*options.beams * options.batch);
+  engine_options.scheduler.num_blocks =
+      static_cast<std::int32_t>(std::accumulate(blocks.begin(), blocks.end(), std::int64_t{1}));
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  Engine engine(*run.model.model, nullptr, sampler, engine_options);
+  std::vector<BeamOutcome> outcomes =
+      beam_search(engine, searches, static_cast<std::size_t>(run.model.model->vocab_size()),
+                  static_cast<std::size_t>(options.batch));
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    guarded(*requests[i], [&] { set_beams(run, *requests[i], std::move(outcomes[i])); });
 }
 
 void write_steps(const GenerateOptions& options, const RequestMaker& maker, const GenerateRun& run) {
@@ -141,8 +171,7 @@ GenerateRun run_generate(const GenerateOptions& options) {
       make_drafter(choice, run.model, draft_temperature, model_options, "--drafter");
   const Stopwatch watch;
   if (options.beams) {
-    for (GeneratedRequest& request : run.requests)
-      if (request.error.empty()) guarded(request, [&] { search_beams(options, maker, run, request); });
+    search_beams(options, maker, run);
     run.generation_ms = watch.elapsed_ms();
     return run;
   }

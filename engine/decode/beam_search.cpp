@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
+#include <list>
 #include <numeric>
 #include <string>
 
@@ -104,17 +106,11 @@ class LengthPowers {
   std::vector<double> smallest_from_;
 };
 
-// Told of the contexts of a step, before their log-probabilities are asked for in this order.
-using OnBeams = std::function<void(const std::vector<std::span<const Token>>& contexts)>;
-
 class Search {
  public:
-  Search(std::span<const Token> prompt, std::size_t vocab_size, const BeamSearchParameters& parameters,
-         const NextLogProbs& next_log_probs, const OnBeams& on_beams = {})
+  Search(std::span<const Token> prompt, std::size_t vocab_size, const BeamSearchParameters& parameters)
       : prompt_size_(prompt.size()),
         parameters_(parameters),
-        next_log_probs_(next_log_probs),
-        on_beams_(on_beams),
         eos_ids_(parameters.eos_ids),
         beam_width_(static_cast<std::size_t>(parameters.beam_width)),
         best_of_(static_cast<std::size_t>(parameters.best_of)),
@@ -127,30 +123,32 @@ class Search {
     running_[0].context.assign(prompt.begin(), prompt.end());
   }
 
-  std::vector<BeamHypothesis> run() {
-    for (std::size_t length = 1; length <= max_tokens_; ++length) {
-      advance(best_candidates(length - 1));
-      if (running_.empty() || (length < max_tokens_ && may_stop(length))) return std::move(pool_);
-    }
-    for (const Beam& beam : running_) finish(beam.context, beam.sum_logprob, FinishReason::length);
-    return std::move(pool_);
+  bool done() const { return done_; }
+  // Of the running beams, in the order in which step() asks for their log-probabilities.
+  std::vector<std::span<const Token>> contexts() const {
+    std::vector<std::span<const Token>> contexts;
+    for (const Beam& beam : running_) contexts.emplace_back(beam.context);
+    return contexts;
   }
+  void step(const NextLogProbs& next_log_probs) {
+    advance(best_candidates(length_, next_log_probs));
+    ++length_;
+    done_ = running_.empty() || length_ == max_tokens_ || may_stop(length_);
+    if (length_ == max_tokens_)
+      for (const Beam& beam : running_) finish(beam.context, beam.sum_logprob, FinishReason::length);
+  }
+  std::vector<BeamHypothesis> hypotheses() { return std::move(pool_); }
 
  private:
-  std::vector<Candidate> best_candidates(std::size_t step) {
+  std::vector<Candidate> best_candidates(std::size_t step, const NextLogProbs& next_log_probs) {
     const std::vector<std::size_t> order = lexicographic_order();
     // beam_width may be any number; what is kept is bounded by the candidates there are.
     const std::size_t kept_max = beam_width_ > std::numeric_limits<std::size_t>::max() / (eos_ids_.size() + 2)
                                      ? std::numeric_limits<std::size_t>::max()
                                      : beam_width_ * (eos_ids_.size() + 1);
-    if (on_beams_) {
-      std::vector<std::span<const Token>> contexts;
-      for (const Beam& beam : running_) contexts.emplace_back(beam.context);
-      on_beams_(contexts);
-    }
     std::vector<Candidate> candidates;
     for (std::size_t b = 0; b < running_.size(); ++b) {
-      extend(step, b, order[b], candidates);
+      extend(step, b, order[b], next_log_probs, candidates);
       if (candidates.size() > kept_max) {
         const auto kept_end = candidates.begin() + static_cast<std::ptrdiff_t>(kept_max);
         std::nth_element(candidates.begin(), kept_end, candidates.end(), better);
@@ -172,10 +170,11 @@ class Search {
     return order;
   }
 
-  void extend(std::size_t step, std::size_t b, std::size_t beam_order, std::vector<Candidate>& candidates) {
+  void extend(std::size_t step, std::size_t b, std::size_t beam_order, const NextLogProbs& next_log_probs,
+              std::vector<Candidate>& candidates) {
     // The poison turns an entry that the model does not write into an error.
     std::fill(log_probs_.begin(), log_probs_.end(), std::numeric_limits<float>::quiet_NaN());
-    next_log_probs_(running_[b].context, log_probs_);
+    next_log_probs(running_[b].context, log_probs_);
     const std::string beam_name = "beam search step " + std::to_string(step) + ", beam " + std::to_string(b);
     const std::size_t first = candidates.size();
     for (std::size_t token = 0; token < log_probs_.size(); ++token) {
@@ -237,8 +236,6 @@ class Search {
 
   std::size_t prompt_size_;
   const BeamSearchParameters& parameters_;
-  const NextLogProbs& next_log_probs_;
-  OnBeams on_beams_;
   std::vector<Token> eos_ids_;
   std::size_t beam_width_;
   std::size_t best_of_;
@@ -246,7 +243,68 @@ class Search {
   LengthPowers powers_;
   std::vector<float> log_probs_;
   std::vector<Beam> running_;
+  std::size_t length_ = 0;  // generated tokens of the running beams
+  bool done_ = false;
   std::vector<BeamHypothesis> pool_;  // best first, at most best_of_
+};
+
+// A search whose beams are requests of an engine.
+class EngineSearch {
+ public:
+  EngineSearch(Engine& engine, std::size_t number, const BeamRequest& request, std::size_t vocab_size)
+      : engine_(engine), number_(number), search_(request.prompt, vocab_size, request.parameters) {
+    constexpr std::int64_t kTies = 64;
+    const auto most = static_cast<std::int64_t>(vocab_size);
+    const auto ends = static_cast<std::int64_t>(request.parameters.eos_ids.size());
+    one_token_.parameters.temperature = 0.0f;
+    one_token_.stop.max_tokens = 1;
+    one_token_.num_logprobs = std::min(most, std::min(most, request.parameters.beam_width) * (ends + 1) + kTies);
+  }
+  ~EngineSearch() {
+    for (const std::uint64_t beam : beams_) {
+      engine_.cancel(beam);
+      engine_.take(beam);
+    }
+  }
+  EngineSearch(const EngineSearch&) = delete;
+  EngineSearch& operator=(const EngineSearch&) = delete;
+
+  std::size_t number() const { return number_; }
+  void submit() {
+    for (const std::span<const Token> context : search_.contexts())
+      beams_.push_back(engine_.submit(context, one_token_, false, "a beam", true));
+  }
+  // Behind a step of the engine: goes on where the rows of all beams are there. True: the search is done.
+  bool advance(std::vector<BeamHypothesis>& hypotheses) {
+    while (!beams_.empty()) {
+      std::optional<Generation> row = engine_.take(beams_.front());
+      if (!row) return false;
+      beams_.pop_front();
+      if (row->failure) std::rethrow_exception(row->failure);
+      rows_.push_back(std::move(*row));
+    }
+    std::size_t next = 0;
+    search_.step([&](std::span<const Token>, std::span<float> log_probs) {
+      std::ranges::fill(log_probs, -std::numeric_limits<float>::infinity());
+      for (const TokenLogprob& entry : rows_[next++].logprobs.front())
+        log_probs[static_cast<std::size_t>(entry.token)] = entry.logprob;
+    });
+    rows_.clear();
+    if (search_.done()) {
+      hypotheses = search_.hypotheses();
+      return true;
+    }
+    submit();
+    return false;
+  }
+
+ private:
+  Engine& engine_;
+  std::size_t number_;
+  Search search_;
+  DecodingOptions one_token_;
+  std::deque<std::uint64_t> beams_;  // requests that have not been taken
+  std::vector<Generation> rows_;     // of those before them
 };
 
 }  // namespace
@@ -254,42 +312,50 @@ class Search {
 std::vector<BeamHypothesis> beam_search(std::span<const Token> prompt, std::size_t vocab_size,
                                         const BeamSearchParameters& parameters, const NextLogProbs& next_log_probs) {
   check(parameters, prompt, vocab_size);
-  return Search(prompt, vocab_size, parameters, next_log_probs).run();
+  Search search(prompt, vocab_size, parameters);
+  while (!search.done()) search.step(next_log_probs);
+  return search.hypotheses();
 }
 
 std::vector<BeamHypothesis> beam_search(Engine& engine, std::span<const Token> prompt, std::size_t vocab_size,
                                         const BeamSearchParameters& parameters) {
-  check(parameters, prompt, vocab_size);
-  constexpr std::int64_t kTies = 64;
-  const auto most = static_cast<std::int64_t>(vocab_size);
-  const auto ends = static_cast<std::int64_t>(parameters.eos_ids.size());
-  DecodingOptions one_token;
-  one_token.parameters.temperature = 0.0f;
-  one_token.stop.max_tokens = 1;
-  one_token.num_logprobs = std::min(most, std::min(most, parameters.beam_width) * (ends + 1) + kTies);
-  std::vector<Generation> rows;
-  std::size_t next = 0;
-  const OnBeams compute = [&](const std::vector<std::span<const Token>>& contexts) {
-    std::vector<std::uint64_t> requests;
-    for (const std::span<const Token> context : contexts)
-      requests.push_back(engine.submit(context, one_token, false, "a beam"));
-    rows.clear();
-    next = 0;
-    for (const std::uint64_t request : requests) {
-      std::optional<Generation> row = engine.take(request);
-      for (; !row && engine.step(); row = engine.take(request)) {
-      }
-      if (!row) throw Error(ErrorKind::internal, "beam search", "a beam's request has not ended");
-      if (row->failure) std::rethrow_exception(row->failure);
-      rows.push_back(std::move(*row));
+  const BeamRequest request{prompt, parameters};
+  std::vector<BeamOutcome> outcomes = beam_search(engine, {&request, 1}, vocab_size, 1);
+  if (outcomes[0].failure) std::rethrow_exception(outcomes[0].failure);
+  return std::move(outcomes[0].hypotheses);
+}
+
+std::vector<BeamOutcome> beam_search(Engine& engine, std::span<const BeamRequest> requests, std::size_t vocab_size,
+                                     std::size_t at_once) {
+  std::vector<BeamOutcome> outcomes(requests.size());
+  std::list<EngineSearch> searches;
+  // Runs `action`; what it throws is the outcome of the request.
+  const auto went_on = [&](std::size_t number, auto action) {
+    try {
+      action();
+      return true;
+    } catch (const Error&) {
+      outcomes[number].failure = std::current_exception();
+      return false;
     }
   };
-  const NextLogProbs listed = [&](std::span<const Token>, std::span<float> log_probs) {
-    std::ranges::fill(log_probs, -std::numeric_limits<float>::infinity());
-    for (const TokenLogprob& entry : rows[next++].logprobs.front())
-      log_probs[static_cast<std::size_t>(entry.token)] = entry.logprob;
-  };
-  return Search(prompt, vocab_size, parameters, listed, compute).run();
+  for (std::size_t next = 0; next < requests.size() || !searches.empty();) {
+    for (; next < requests.size() && searches.size() < at_once; ++next) {
+      const BeamRequest& request = requests[next];
+      if (!went_on(next, [&] { check(request.parameters, request.prompt, vocab_size); })) continue;
+      searches.emplace_back(engine, next, request, vocab_size);
+      if (!went_on(next, [&] { searches.back().submit(); })) searches.pop_back();
+    }
+    if (!searches.empty() && !engine.step())
+      throw Error(ErrorKind::internal, "beam search", "a beam's request has not ended");
+    std::erase_if(searches, [&](EngineSearch& search) {
+      bool done = false;
+      const bool goes_on =
+          went_on(search.number(), [&] { done = search.advance(outcomes[search.number()].hypotheses); });
+      return done || !goes_on;
+    });
+  }
+  return outcomes;
 }
 
 }  // namespace draftproof

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -72,11 +73,23 @@ std::vector<BeamHypothesis> beam_search(std::span<const Token> prompt, std::size
                                         const BeamSearchParameters& parameters, const NextLogProbs& next_log_probs);
 
 // The same search in an engine: the beams of a step are requests of one token, computed in one pass and beside the
-// engine's other requests. They share the KV blocks of what they have in common; of a block that is not full each
-// computes its own tokens again, 15 at most. A beam is extended by its first (1 + number of eos ids) * beam_width + 64
-// tokens, so that the result is that of the loop above but where more than 64 tokens at that border have one
-// log-probability. Errors as there, and those of Engine::submit.
+// engine's other requests. They share the KV blocks of what they have in common, the last one copied on write, so that
+// each computes one token a step. A beam is extended by its first (1 + number of eos ids) * beam_width + 64 tokens, so
+// that the result is that of the loop above but where more than 64 tokens at that border have one log-probability.
+// Errors as there, and those of Engine::submit.
 std::vector<BeamHypothesis> beam_search(Engine& engine, std::span<const Token> prompt, std::size_t vocab_size,
                                         const BeamSearchParameters& parameters);
+
+struct BeamRequest {
+  std::span<const Token> prompt;
+  BeamSearchParameters parameters;
+};
+struct BeamOutcome {
+  std::vector<BeamHypothesis> hypotheses;
+  std::exception_ptr failure;  // null where there are hypotheses
+};
+// Several of them beside one another, `at_once` at a time: each as it is alone.
+std::vector<BeamOutcome> beam_search(Engine& engine, std::span<const BeamRequest> requests, std::size_t vocab_size,
+                                     std::size_t at_once);
 
 }  // namespace draftproof

@@ -43,7 +43,7 @@ Engine::Engine(LanguageModel& target, Drafter* drafter, StepSampler& sampler, En
 }
 
 std::uint64_t Engine::submit(std::span<const Token> prompt, const DecodingOptions& options, bool speculates,
-                             const std::string& where) {
+                             const std::string& where, bool goes_on) {
   auto request =
       std::make_unique<ActiveRequest>(next_request_, target_, prompt, options, speculates && drafter_ != nullptr);
   if (by_confidence() && request->speculates && !request->plan.is_chain())
@@ -63,6 +63,11 @@ std::uint64_t Engine::submit(std::span<const Token> prompt, const DecodingOption
   spec.output_len_max = output_len_max(*request);
   spec.block_keys = submitted.keys[0];
   spec.companion_block_keys = submitted.keys[1];
+  if (goes_on && share_prefixes_ && !request->sequence.guided() && !request->needs_prompt_rows()) {
+    const std::span<const Token> tokens = request->stream(0);
+    spec.tail_key = keys_.tail_key(submitted.keys[0], tokens.first(tokens.size() - 1));
+    spec.left_tail_key = keys_.tail_key(submitted.keys[0], tokens);
+  }
   spec.num_drafts_max = request->plan.num_paths * request->plan.shape.size();
   spec.draft_trees = request->speculates && !request->plan.is_chain();
   spec.drafts_looked_up = request->speculates && drafter_->looks_up();

@@ -39,10 +39,12 @@ class Engine {
   Engine(LanguageModel& target, Drafter* drafter, StepSampler& sampler, EngineOptions options);
 
   // A request by the number that it gets, 0, 1, ... speculates: its drafts are verified; else it is decoded plainly,
-  // though a drafter is there. Errors at `where` (input, usage), after which everything is as before: options, ids, a
-  // prompt that is empty (of a model without a start token) or too long, a cache too small for it.
+  // though a drafter is there. goes_on: where its prompt without the last token is that of such a request before, it
+  // shares the last block's KV too, copied on write. Errors at `where` (input, usage), after which everything is as
+  // before: options, ids, a prompt that is empty (of a model without a start token) or too long, a cache too small for
+  // it.
   std::uint64_t submit(std::span<const Token> prompt, const DecodingOptions& options, bool speculates = true,
-                       const std::string& where = "request");
+                       const std::string& where = "request", bool goes_on = false);
   // False: it had ended.
   bool cancel(std::uint64_t request);
 

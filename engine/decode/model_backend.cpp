@@ -130,13 +130,12 @@ std::unique_ptr<ActiveRequest> ModelBackend::remove(RequestHandle handle) {
   return request;
 }
 
-void ModelBackend::swap_blocks(std::span<const BlockCopy> copies, bool out) {
+void ModelBackend::copy_blocks(std::span<const BlockCopy> copies, std::int64_t from, std::int64_t to) {
   for (const BlockCopy& copy : copies) {
-    const std::int64_t from = std::int64_t{copy.from} + (out ? 0 : num_blocks_);
-    const std::int64_t to = std::int64_t{copy.to} + (out ? num_blocks_ : 0);
     for (std::int64_t i = 0; i < kKvBlockSlots; ++i)
-      cache_->copy_slot(from * kKvBlockSlots + i, to * kKvBlockSlots + i);
-    if (draft_cache_) draft_cache_->copy_block(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to));
+      cache_->copy_slot((from + copy.from) * kKvBlockSlots + i, (to + copy.to) * kKvBlockSlots + i);
+    if (draft_cache_)
+      draft_cache_->copy_block(static_cast<std::int32_t>(from + copy.from), static_cast<std::int32_t>(to + copy.to));
   }
 }
 
@@ -392,8 +391,9 @@ void ModelBackend::show_features(const StepPlan& plan) {
 void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   outcome = {};
   outcome.begin_ns = now();
-  swap_blocks(plan.swap_out, true);
-  swap_blocks(plan.swap_in, false);
+  copy_blocks(plan.swap_out, 0, num_blocks_);
+  copy_blocks(plan.swap_in, num_blocks_, 0);
+  copy_blocks(plan.copies, 0, 0);
   batch_.clear();
   places_.clear();
   failures_.assign(plan.requests.size(), nullptr);

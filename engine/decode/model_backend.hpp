@@ -78,7 +78,8 @@ class ModelBackend final : public Backend {
   OnTokens on_tokens;
 
  private:
-  void swap_blocks(std::span<const BlockCopy> copies, bool out);
+  // Of the blocks behind `from` and `to`.
+  void copy_blocks(std::span<const BlockCopy> copies, std::int64_t from, std::int64_t to);
   void propose(const StepPlan& plan);
   void select_drafts(const StepPlan& plan);
   void keep_confident(const StepPlan& plan);

@@ -52,8 +52,18 @@ void KvBlockPool::unlink(std::int32_t block) {
   --num_cached_;
 }
 
+void KvBlockPool::take_over(std::int32_t block) {
+  if (!wanted_by_others(block)) return unpublish(block);
+  if (blocks_[block].claims > 0) --blocks_[block].claims;
+}
+
 void KvBlockPool::forget(std::int32_t block) {
   unlink(block);
+  unpublish(block);
+  blank_.push_back(block);
+}
+
+void KvBlockPool::unpublish(std::int32_t block) {
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = home(blocks_[block].key);
   while (table_[hole] != block) hole = (hole + 1) & mask;
@@ -66,7 +76,7 @@ void KvBlockPool::forget(std::int32_t block) {
   }
   table_[hole] = kNoBlock;
   blocks_[block].findable = false;
-  blank_.push_back(block);
+  blocks_[block].claims = 0;
 }
 
 // Finds the place in the table only, so it cannot change a result.
@@ -81,8 +91,16 @@ std::size_t BlockKeys::Hash::operator()(const Content& content) const {
 
 std::uint64_t BlockKeys::key_after(std::uint64_t before, std::span<const Token> tokens) {
   Content content{before, {}};
+  content.tokens.fill(-1);
   std::ranges::copy(tokens, content.tokens.begin());
   return keys_.try_emplace(content, keys_.size() + 1).first->second;
+}
+
+std::uint64_t BlockKeys::tail_key(std::span<const std::uint64_t> full_blocks, std::span<const Token> tokens) {
+  constexpr auto kSlots = static_cast<std::size_t>(kKvBlockSlots);
+  const std::size_t full = tokens.size() / kSlots;
+  if (tokens.size() % kSlots == 0) return 0;
+  return key_after(full == 0 ? 0 : full_blocks[full - 1], tokens.subspan(full * kSlots));
 }
 
 std::vector<std::uint64_t> BlockKeys::keys_of(std::span<const Token> tokens) {

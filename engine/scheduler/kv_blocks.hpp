@@ -3,6 +3,8 @@
 //
 //   held      by one stream or more; only full blocks are shared, and full blocks are never written again
 //   findable  full, and known by the key of its content; a block that nobody holds stays findable until it is reused
+//   tail      findable, held by nobody and not full: the end of what a request has left. Who goes on from there copies
+//             it before writing; the last of those who claimed it writes into it (copy on write)
 //   free      held by nobody: blank ones are reused first, then findable ones, the least recently released first
 //
 // The key of a block stands for its content and all content before it (a hash chain), so equal keys mean that a prefix
@@ -59,6 +61,13 @@ class KvBlockPool {
   // Makes a full block findable. Does nothing where another block has the key already.
   void publish(std::int32_t block, std::uint64_t key);
 
+  // Somebody will go on from this tail.
+  void claim(std::int32_t block) { ++blocks_[block].claims; }
+  // Would who holds it have to copy it?
+  bool wanted_by_others(std::int32_t block) const { return blocks_[block].claims > 1 || blocks_[block].references > 1; }
+  // One of them, who holds it, writes now: where others want it a copy; else the block, which nobody finds any more.
+  void take_over(std::int32_t block);
+
   std::int32_t references(std::int32_t block) const { return blocks_[block].references; }
   bool findable(std::int32_t block) const { return blocks_[block].findable; }
   std::uint64_t key(std::int32_t block) const { return blocks_[block].key; }  // of a findable one
@@ -69,6 +78,7 @@ class KvBlockPool {
   struct Block {
     std::uint64_t key = 0;
     std::int32_t references = 0;
+    std::int32_t claims = 0;         // of a tail
     std::int32_t before = kNoBlock;  // in the list of findable blocks that nobody holds, the oldest first
     std::int32_t after = kNoBlock;
     bool findable = false;
@@ -76,6 +86,7 @@ class KvBlockPool {
 
   void link(std::int32_t block);
   void unlink(std::int32_t block);
+  void unpublish(std::int32_t block);
   void forget(std::int32_t block);  // a findable block that nobody holds becomes blank
   std::size_t home(std::uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
 
@@ -115,7 +126,10 @@ class BlockKeys {
  public:
   // The keys of all full blocks of a stream. Time O(tokens), 120 bytes or so for every content that was not seen.
   std::vector<std::uint64_t> keys_of(std::span<const Token> tokens);
-  // The key of the next block, after one of key `before` (0 for the first). Precondition: kKvBlockSlots tokens.
+  // The key of what lies behind the full blocks, of these keys; 0 where nothing does.
+  std::uint64_t tail_key(std::span<const std::uint64_t> full_blocks, std::span<const Token> tokens);
+  // The key of the next block, after one of key `before` (0 for the first). Precondition: at most kKvBlockSlots tokens;
+  // fewer are a tail's.
   std::uint64_t key_after(std::uint64_t before, std::span<const Token> tokens);
 
  private:

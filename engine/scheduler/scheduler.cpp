@@ -108,6 +108,10 @@ RequestHandle Scheduler::add(const RequestSpec& spec, std::string_view where) {
   request.speculation.shapes_tokens = spec.drafts_shape_tokens;
   request.speculation.looks_up = spec.drafts_looked_up;
   request.speculation.longest = request.num_drafts_max;
+  request.tail_key = spec.tail_key;
+  request.left_tail_key = spec.left_tail_key;
+  if (const std::int32_t tail = spec.tail_key == 0 ? kNoBlock : blocks_.find(spec.tail_key); tail != kNoBlock)
+    blocks_.claim(tail);
   ++metrics_.added;
   link_waiting(handle, false);
   return handle;
@@ -152,6 +156,10 @@ void Scheduler::release_blocks(RequestProgress& request) {
 
 void Scheduler::finish(RequestHandle handle, RequestEnd end) {
   RequestProgress& request = requests_[handle];
+  const StreamProgress& stream = request.streams[0];
+  const bool whole = end == RequestEnd::stop || end == RequestEnd::length;
+  if (whole && request.left_tail_key != 0 && stream.computed == stream.prompt_len)
+    blocks_.publish(stream.table.blocks.back(), request.left_tail_key);
   release_blocks(request);
   request.state = RequestState::finished;
   request.end = end;

@@ -62,6 +62,10 @@ struct RequestSpec {
   // Keys of the full blocks of the prompt, in order (see kv_blocks.hpp); fewer, or none: those are not shared.
   std::span<const std::uint64_t> block_keys;
   std::span<const std::uint64_t> companion_block_keys;
+  // Of one request that goes on where another ended: the key of the prompt's tail behind its full blocks, without the
+  // last token, to be found; of the whole tail, to be left. 0: none. Not of guided requests.
+  std::uint64_t tail_key = 0;
+  std::uint64_t left_tail_key = 0;
   std::int32_t num_drafts_max = std::numeric_limits<std::int32_t>::max();  // nodes; 0: it does not speculate
   bool draft_trees = false;                                                // a draft may have more nodes than its depth
   bool drafts_shape_tokens = false;  // its tokens depend on its drafts: rule auto must not look at times
@@ -94,6 +98,7 @@ struct RequestProgress {
   std::int32_t planned_drafts = 0;
   std::int64_t arrival = 0;     // its number in the order of add()
   std::int64_t last_step = -1;  // the last plan it was in, or was admitted to
+  std::uint64_t tail_key = 0, left_tail_key = 0;
   SpeculationState speculation;
   RequestHandle before = -1;  // in the list of those that wait
   RequestHandle after = -1;

@@ -18,6 +18,7 @@ const StepPlan& Scheduler::plan() {
   plan_.requests.clear();
   plan_.swap_out.clear();
   plan_.swap_in.clear();
+  plan_.copies.clear();
   plan_.num_tokens = 0;
   plan_.num_draft_rows_max = 0;
   tokens_left_ = options_.token_budget;
@@ -188,8 +189,33 @@ bool Scheduler::admit_waiting(RequestHandle handle, std::int32_t reserve) {
     stream.published = static_cast<std::int32_t>(stream.table.blocks.size());
     stream.computed = stream.published * static_cast<std::int32_t>(kKvBlockSlots);
   }
+  StreamProgress& first = request.streams[0];
+  const bool at_tail = request.tail_key != 0 && request.output_len == 0 &&
+                       first.published == (first.prompt_len - 1) / static_cast<std::int32_t>(kKvBlockSlots);
+  std::int32_t tail = at_tail ? blocks_.find(request.tail_key) : kNoBlock;
+  bool copies = false;
+  if (tail != kNoBlock) {
+    blocks_.retain(tail);
+    copies = blocks_.wanted_by_others(tail);
+    if (copies && blocks_.num_free() <= reserve) {
+      blocks_.release(tail);
+      tail = kNoBlock;
+    } else {
+      first.table.blocks.push_back(tail);
+      first.computed = first.prompt_len - 1;
+    }
+  }
   std::array<std::int32_t, kStreamsMax> found{request.streams[0].computed, request.streams[1].computed};
-  if (plan_request(handle, reserve) == Fit::planned) {
+  if (plan_request(handle, tail != kNoBlock && copies ? reserve + 1 : reserve) == Fit::planned) {
+    if (tail != kNoBlock) {
+      blocks_.take_over(tail);
+      if (copies) {
+        std::int32_t& own = first.table.blocks[static_cast<std::size_t>(first.published)];
+        own = blocks_.allocate();
+        plan_.copies.push_back({tail, own});
+        blocks_.release(tail);
+      }
+    }
     for (std::int32_t s = 0; s < request.num_streams; ++s) {
       if (request.streams[s].keys.empty()) continue;
       metrics_.prefix_queries += request.tokens(s);

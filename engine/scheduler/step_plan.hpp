@@ -60,6 +60,7 @@ struct StepPlan {
   // To be done before anything is computed. Blocks of the swap space are numbered from 0, like those of the cache.
   std::vector<BlockCopy> swap_out;      // from the cache to the swap space
   std::vector<BlockCopy> swap_in;       // from the swap space to the cache; never both in one step
+  std::vector<BlockCopy> copies;        // within the cache, of blocks that are written by several requests
   std::int64_t num_tokens = 0;          // committed tokens to compute, over all streams
   std::int64_t num_draft_rows_max = 0;  // nodes, over all streams
 

@@ -5,12 +5,16 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "engine/decode/engine.hpp"
 #include "engine/decode/generate.hpp"
 #include "engine/model/model_session.hpp"
+#include "engine/scheduler/invariants.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/support/error_of.hpp"
 
@@ -329,6 +333,7 @@ TEST_CASE("beams in an engine are those of the loop, and other requests get the 
   constexpr std::size_t kVocab = 90;
   testing::ToyModel target(kVocab, 1, 2);
   std::int64_t shared = 0;
+  std::size_t copies = 0;
   for (unsigned seed = 0; seed < 12; ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
@@ -352,9 +357,13 @@ TEST_CASE("beams in an engine are those of the loop, and other requests get the 
     PhiloxSource source;
     SourceSampler<PhiloxSource> sampler(source);
     EngineOptions options;
-    options.scheduler.num_blocks = 40;
+    options.scheduler.num_blocks = seed % 3 == 2 ? 9 : 40;  // of 9 some are taken back
     options.scheduler.prefill_chunk_max = 13;
     Engine engine(target, nullptr, sampler, options);
+    engine.on_step([&](const StepPlan& plan, const StepOutcome&) {
+      copies += plan.copies.size();
+      CHECK(violated_invariant(engine.scheduler()) == std::nullopt);
+    });
     DecodingOptions other;
     other.stop.max_tokens = 60;
     other.seed = seed;
@@ -372,4 +381,79 @@ TEST_CASE("beams in an engine are those of the loop, and other requests get the 
     shared += engine.scheduler().metrics().prefix_hits;
   }
   CHECK(shared > 1000);
+  CHECK(copies > 50);
+}
+
+TEST_CASE("beams compute one token a step, and copy the last block for all but one who go on from it") {
+  constexpr std::size_t kVocab = 90;
+  testing::ToyModel target(kVocab, 1, 2);
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  Engine engine(target, nullptr, sampler, {});
+  const Tokens prompt(21, 5);
+  BeamSearchParameters parameters;
+  parameters.beam_width = 4;
+  parameters.max_tokens = 24;
+  std::size_t steps = 0, copies = 0;
+  engine.on_step([&](const StepPlan& plan, const StepOutcome&) {
+    if (steps++ == 0) return;
+    REQUIRE(plan.requests.size() == 4);
+    CHECK(plan.num_tokens == 4);
+    std::map<Tokens, std::size_t> going_on;
+    std::set<std::int32_t> blocks;
+    for (const PlannedRequest& planned : plan.requests) {
+      const StreamContext& context = planned.streams[0].context;
+      CHECK(context.blocks.size() == static_cast<std::size_t>(blocks_for(context.length + 1)));
+      blocks.insert(context.blocks.begin(), context.blocks.end());
+      const auto tokens = engine.backend().request(planned.request).stream(0);
+      if (context.length % kKvBlockSlots != 0) ++going_on[{tokens.begin(), tokens.end() - 1}];
+    }
+    std::size_t expected = 0;
+    for (const auto& [tokens, children] : going_on) expected += children - 1;
+    CHECK(plan.copies.size() == expected);
+    CHECK(engine.scheduler().blocks().num_held() == static_cast<std::int32_t>(blocks.size()));
+    CHECK(blocks.size() <= 1 + 4 * 2);  // one full block of the prompt is everybody's
+    copies += expected;
+  });
+  beam_search(engine, prompt, kVocab, parameters);
+  CHECK(steps == 24);
+  CHECK(copies > 10);
+}
+
+TEST_CASE("searches beside one another find what each finds alone, and the one that is refused harms none") {
+  constexpr std::size_t kVocab = 90;
+  testing::ToyModel target(kVocab, 1, 2);
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  std::vector<Tokens> prompts;
+  for (Token i = 0; i < 6; ++i) prompts.push_back({i, 3, static_cast<Token>(i * 7 % 11)});
+  std::vector<BeamRequest> requests;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    BeamSearchParameters parameters;
+    parameters.beam_width = 1 + static_cast<std::int64_t>(i % 3);
+    parameters.max_tokens = 8 + static_cast<std::int64_t>(i);
+    parameters.eos_ids = {7};
+    requests.push_back({prompts[i], parameters});
+  }
+  requests[2].parameters.best_of = 9;
+  Engine engine(target, nullptr, sampler, {});
+  std::size_t most = 0;
+  engine.on_step([&](const StepPlan& plan, const StepOutcome&) { most = std::max(most, plan.requests.size()); });
+  const std::vector<BeamOutcome> outcomes = beam_search(engine, requests, kVocab, 4);
+  CHECK(most > 3);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    INFO(i);
+    if (i == 2) {
+      CHECK(error_of(ErrorKind::usage, [&] { std::rethrow_exception(outcomes[i].failure); }).starts_with("best_of: 9"));
+      continue;
+    }
+    REQUIRE(!outcomes[i].failure);
+    Engine alone(target, nullptr, sampler, {});
+    const auto expected = beam_search(alone, requests[i].prompt, kVocab, requests[i].parameters);
+    REQUIRE(outcomes[i].hypotheses.size() == expected.size());
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      CHECK(outcomes[i].hypotheses[k].tokens == expected[k].tokens);
+      CHECK(outcomes[i].hypotheses[k].score == expected[k].score);
+    }
+  }
 }

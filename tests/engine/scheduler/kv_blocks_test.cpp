@@ -27,6 +27,34 @@ TEST_CASE("blocks are taken lowest first and come back when their last holder le
   CHECK(pool.num_held() == 2);
 }
 
+TEST_CASE("of those who claimed a tail all but the last copy it, and the last writes where nobody finds it",
+          "[kv_blocks]") {
+  KvBlockPool pool(3);
+  const std::int32_t tail = pool.allocate();
+  pool.publish(tail, 5);
+  pool.release(tail);
+  pool.claim(tail);
+  pool.claim(tail);
+  pool.retain(tail);
+  CHECK(pool.wanted_by_others(tail));
+  pool.take_over(tail);
+  pool.release(tail);
+  CHECK(pool.find(5) == tail);
+  pool.retain(tail);
+  CHECK(!pool.wanted_by_others(tail));
+  pool.take_over(tail);
+  CHECK(pool.find(5) == kNoBlock);
+  CHECK(pool.num_held() == 1);
+  pool.release(tail);
+  CHECK(pool.num_free() == 3);
+  BlockKeys keys;
+  const std::vector<Token> tokens(19, 4);
+  const auto full = keys.keys_of(tokens);
+  CHECK(keys.tail_key(full, std::span(tokens).first(16)) == 0);
+  CHECK(keys.tail_key(full, tokens) == keys.key_after(full[0], std::span(tokens).first(3)));
+  CHECK(keys.tail_key(full, tokens) != keys.tail_key(full, std::span(tokens).first(18)));
+}
+
 TEST_CASE("a table grows by whole blocks and is trimmed from its end", "[kv_blocks]") {
   KvBlockPool pool(4);
   BlockTable table;
