@@ -199,8 +199,4 @@ const GgufTensor* GgufFile::find(std::string_view name) const {
   return found == by_name_.end() || tensors_[*found].name != name ? nullptr : &tensors_[*found];
 }
 
-std::shared_ptr<const void> GgufFile::owner() const {
-  return file_;
-}
-
 }  // namespace draftproof

@@ -46,8 +46,6 @@ class GgufFile {
   const GgufMetadata& metadata() const { return metadata_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in the order of their data
   const GgufTensor* find(std::string_view name) const;                 // null: there is none
-  // Keeps the bytes of the tensors and the strings of the metadata alive.
-  std::shared_ptr<const void> owner() const;
 
  private:
   GgufFile(std::string path, GgufMetadata metadata) : path_(std::move(path)), metadata_(std::move(metadata)) {}

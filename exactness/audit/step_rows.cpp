@@ -290,8 +290,4 @@ std::vector<double> target_distribution_of(const VerifyRequest& request, std::ui
   return normalised_distribution(StepRows(request, kRowsOnly, workspace).target(row));
 }
 
-std::vector<double> first_draft_distribution_of(const VerifyRequest& request, StepWorkspace& workspace) {
-  return normalised_distribution(StepRows(request, kRowsOnly, workspace).proposal(0));
-}
-
 }  // namespace draftproof

@@ -89,7 +89,5 @@ double audit_uniform(std::uint64_t key, std::int64_t request, std::uint32_t row,
 
 // Distribution [V] of the target row `row` of a request.
 std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, StepWorkspace& workspace);
-// Distribution [V] that the first draft was drawn from.
-std::vector<double> first_draft_distribution_of(const VerifyRequest& request, StepWorkspace& workspace);
 
 }  // namespace draftproof

@@ -35,12 +35,12 @@ double term(double observed, double expected) {
   return (observed - expected) * (observed - expected) / expected;
 }
 
-void conclude(ChiSquaredTest& test, std::size_t cells, double divisor = 1.0) {
+void conclude(ChiSquaredTest& test, std::size_t cells) {
   test.cells = static_cast<std::int64_t>(cells);
   test.df = std::max<std::int64_t>(0, test.cells - 1);
   // With one cell the statistic is rounding alone.
   if (test.df == 0) test.statistic = 0.0;
-  test.p_value = chi_squared_p_value(test.statistic / divisor, test.df);
+  test.p_value = chi_squared_p_value(test.statistic, test.df);
 }
 
 struct Fit {
@@ -79,14 +79,6 @@ ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span
   Fit fit = pooled_fit(observed, probability, expected_min);
   fit.test.statistic = pearson_statistic(fit.counts);
   conclude(fit.test, fit.counts.size());
-  return fit.test;
-}
-
-ChiSquaredTest g_test(std::span<const std::int64_t> observed, std::span<const double> probability,
-                      double expected_min) {
-  Fit fit = pooled_fit(observed, probability, expected_min);
-  fit.test.statistic = g_statistic(fit.counts);
-  conclude(fit.test, fit.counts.size(), williams_divisor(fit.counts));
   return fit.test;
 }
 

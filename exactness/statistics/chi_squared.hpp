@@ -1,5 +1,4 @@
-// Chi-squared tests: a sample against a known distribution (Pearson's and the likelihood ratio's), and two samples
-// against each other.
+// Pearson's chi-squared tests: a sample against a known distribution, and two samples against each other.
 //
 // Cells that expect too little are pooled (pooling.hpp). A cell that the distribution gives probability 0 has no
 // expectation to compare with: one observation there refutes the distribution by itself, whatever the rest says.
@@ -33,11 +32,6 @@ struct ChiSquaredTest {
 // probabilities that do not sum to 1 within 1e-3.
 ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span<const double> probability,
                                double expected_min = kExpectedCountMin);
-
-// The same question by the likelihood ratio: the statistic is G = 2 sum O ln(O / E) and the p value that of G divided
-// by Williams's divisor, which keeps its promise far into the tail (pooling.hpp). Same errors.
-ChiSquaredTest g_test(std::span<const std::int64_t> observed, std::span<const double> probability,
-                      double expected_min = kExpectedCountMin);
 
 // Do two samples [cells] come from one distribution, unknown? The expected counts are those of the pooled samples,
 // given the sizes. Errors (usage): lengths that differ, a negative count, an empty sample.

@@ -10,35 +10,11 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace draftproof {
 
-class DirichletEProcess {
- public:
-  // distribution [cells], non-negative, sums to 1; concentration > 0 (0: the number of cells that the distribution
-  // allows). Errors (usage) otherwise.
-  explicit DirichletEProcess(std::span<const double> distribution, double concentration = 0.0);
-
-  // One more observation. A cell of probability 0 makes the wealth infinite, for good.
-  void add(std::size_t cell);
-
-  std::int64_t n() const { return n_; }
-  double log_wealth() const { return log_wealth_; }          // now
-  double log_wealth_max() const { return log_wealth_max_; }  // ever; its exponential is what Ville's inequality bounds
-  double p_value() const;                                    // min(1, 1 / the largest wealth): valid at any time
-  bool rejects(double alpha) const;
-
- private:
-  std::vector<double> distribution_;
-  std::vector<std::int64_t> counts_;
-  double concentration_;
-  std::int64_t n_ = 0;
-  double log_wealth_ = 0.0;
-  double log_wealth_max_ = 0.0;
-};
-
-// log E of counts all at once, which is what add() arrives at in any order. `concentration` > 0.
+// log E of counts [cells] against a distribution [cells] of sum 1; `concentration` > 0. Infinite where a cell of
+// probability 0 was seen.
 double dirichlet_log_wealth(std::span<const std::int64_t> counts, std::span<const double> distribution,
                             double concentration);
 

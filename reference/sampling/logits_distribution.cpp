@@ -240,13 +240,6 @@ std::uint64_t LogitsDistribution::sum_of_masses() const {
   return all.band_mass;
 }
 
-double LogitsDistribution::smallest_logit() const {
-  std::int32_t least = exponent_;
-  for (const TileMass& tile : tiles_)
-    if (tile.n_min != kMaskedExponent) least = std::min(least, tile.n_min);
-  return (least - 0.51) * kLn2;
-}
-
 std::int64_t LogitsDistribution::count_up_to(float value, Token last_token, std::size_t tile) const {
   const auto end = std::min(tile_begin(tile) + tile_size(tile), static_cast<std::size_t>(last_token) + 1);
   if (end <= tile_begin(tile)) return 0;

@@ -77,24 +77,4 @@ PackedTreeMask packed_tree_mask(std::span<const std::int32_t> parents) {
   return mask;
 }
 
-std::vector<std::vector<std::int32_t>> retrieve_paths(std::span<const std::int32_t> parents) {
-  const std::vector<std::int32_t> depths = tree_depths(parents);
-  std::vector<bool> is_leaf(depths.size(), true);
-  for (const std::int32_t parent : parents) is_leaf[row_of(parent)] = false;
-  const auto deepest = static_cast<std::size_t>(*std::max_element(depths.begin(), depths.end()));
-  std::vector<std::vector<std::int32_t>> paths;
-  for (std::size_t row = 0; row < depths.size(); ++row) {
-    if (!is_leaf[row]) continue;
-    std::vector<std::int32_t> path(deepest + 1, -1);
-    std::size_t at = row;
-    for (auto level = static_cast<std::size_t>(depths[row]); level > 0; --level) {
-      path[level] = static_cast<std::int32_t>(at);
-      at = row_of(parents[at - 1]);
-    }
-    path[0] = 0;
-    paths.push_back(std::move(path));
-  }
-  return paths;
-}
-
 }  // namespace draftproof

@@ -35,8 +35,4 @@ struct PackedTreeMask {
 };
 PackedTreeMask packed_tree_mask(std::span<const std::int32_t> parents);
 
-// One path per leaf, [leaves][deepest + 1]: the rows from the root's 0 to the leaf's, padded with -1; leaves ascending.
-// A tree without nodes has the one path [0].
-std::vector<std::vector<std::int32_t>> retrieve_paths(std::span<const std::int32_t> parents);
-
 }  // namespace draftproof

@@ -10,7 +10,6 @@
 #include "base/split.hpp"
 #include "engine/draft/tree_builders/dynamic_trees.hpp"
 #include "engine/draft/tree_builders/sequoia_tree.hpp"
-#include "engine/draft/tree_builders/static_tree.hpp"
 #include "reference/verify/sampled_tree.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 
@@ -31,7 +30,10 @@ bool fits(TreeBuilder builder, const VerifierInfo& info) {
   return !chooses_nodes(builder) || info.proposal == DraftSampling::any;
 }
 
+// Medusa's static trees (Cai et al. 2401.10774, section 3.1): the path (i_1, ..., i_d) is the node that takes the
+// i_1-th best candidate of depth 1, then the i_2-th of depth 2, and so on, ranks from 0.
 TreeShape static_shape(std::int32_t nodes, const TreeLimits& limits) {
+  using IndexPath = std::vector<std::int32_t>;
   // Sorted by (sum of rank + 1, length, ranks): a path's prefixes come before it.
   using Entry = std::tuple<std::int32_t, std::size_t, IndexPath>;
   const auto entry = [](IndexPath path) {
@@ -55,7 +57,14 @@ TreeShape static_shape(std::int32_t nodes, const TreeLimits& limits) {
       open.insert(entry(std::move(sibling)));
     }
   }
-  return make_static_tree(std::move(paths), "static tree").shape;
+  // Breadth first.
+  std::ranges::sort(paths, {}, [](const IndexPath& path) { return std::pair(path.size(), path); });
+  TreeShape shape;
+  for (const IndexPath& path : paths) {
+    const auto parent = std::ranges::find(paths, IndexPath(path.begin(), path.end() - 1));
+    shape.parents.push_back(path.size() == 1 ? kRootNode : static_cast<std::int32_t>(parent - paths.begin()));
+  }
+  return shape;
 }
 
 TreeShape sequoia_shape(std::int32_t nodes, const TreeLimits& limits, std::span<const double> rates) {

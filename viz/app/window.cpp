@@ -60,10 +60,6 @@ bool Window::is_closing() const {
   return glfwWindowShouldClose(window_) == GLFW_TRUE;
 }
 
-void Window::close() {
-  glfwSetWindowShouldClose(window_, GLFW_TRUE);
-}
-
 void Window::begin_frame() {
   glfwPollEvents();
   ImGui_ImplOpenGL3_NewFrame();
@@ -98,12 +94,6 @@ Picture Window::picture() const {
               picture.rgb.begin() + static_cast<std::ptrdiff_t>(y * row));
   }
   return picture;
-}
-
-float Window::display_scale() const {
-  float x = 1, y = 1;
-  glfwGetWindowContentScale(window_, &x, &y);
-  return std::max(1.0f, x);
 }
 
 }  // namespace draftproof

@@ -30,15 +30,12 @@ class Window {
   const std::function<void(const std::string&)>& drop() const { return open_; }
 
   bool is_closing() const;
-  void close();
   // Handles mouse and keys, then begins a frame of Dear ImGui.
   void begin_frame();
   // Draws the frame; waits for the display where the window is shown.
   void end_frame();
   // The last picture drawn into a hidden window.
   Picture picture() const;
-  // Scale of the display: 2 on one with twice the usual density.
-  float display_scale() const;
 
  private:
   GLFWwindow* window_ = nullptr;

@@ -111,26 +111,4 @@ TreeShape SequoiaTrees::shape(std::int32_t num_drafts, std::int32_t depth) const
   return shape;
 }
 
-SequoiaPick pick_sequoia_tree(const SequoiaTrees& trees, double draft_ns,
-                              const std::function<double(std::int32_t num_tokens)>& verify_ns) {
-  if (!(draft_ns >= 0.0 && std::isfinite(draft_ns)))
-    throw usage_error(kWhere, "draft_ns is " + std::to_string(draft_ns) + "; expected a finite time of 0 or more");
-  std::vector<double> verify;
-  for (std::int32_t n = 0; n <= trees.num_drafts_max(); ++n) {
-    verify.push_back(verify_ns(n + 1));
-    if (!(verify.back() > 0.0 && std::isfinite(verify.back())))
-      throw usage_error(kWhere, "verify_ns of " + std::to_string(n + 1) + " tokens is " +
-                                    std::to_string(verify.back()) + "; expected a finite time above 0");
-  }
-  SequoiaPick best;
-  for (std::int32_t depth = 0; depth <= trees.depth_max(); ++depth)
-    for (std::int32_t drafts = 0; drafts <= trees.num_drafts_max(); ++drafts) {
-      if (!trees.fits(drafts, depth)) continue;
-      const double tokens = trees.expected_tokens(drafts, depth);
-      const double ns = (depth * draft_ns + verify[static_cast<std::size_t>(drafts)]) / tokens;
-      if (best.expected_tokens == 0.0 || ns < best.ns_per_token) best = {drafts, depth, tokens, ns};
-    }
-  return best;
-}
-
 }  // namespace draftproof

@@ -22,9 +22,6 @@ class SequoiaTrees {
   // an a_b outside [0, 1], a sum above 1, num_drafts_max < 0, depth_max < 0.
   SequoiaTrees(std::span<const double> acceptance, std::int32_t num_drafts_max, std::int32_t depth_max);
 
-  std::int32_t num_drafts_max() const { return num_drafts_max_; }
-  std::int32_t depth_max() const { return depth_max_; }
-
   // Is there a tree of so many drafts, at most `depth` deep, with no more children a node than `acceptance` has?
   bool fits(std::int32_t num_drafts, std::int32_t depth) const;
   // The largest F: expected tokens of a step, the bonus token included. num_drafts = n - 1. Errors (usage) of both: not
@@ -47,18 +44,5 @@ class SequoiaTrees {
   std::vector<double> values_;        // T; -1 where there is no such tree
   std::vector<std::int32_t> widths_;  // [n, d] -> argmax_b T[n][d][b], the least
 };
-
-struct SequoiaPick {
-  std::int32_t num_drafts = 0;
-  std::int32_t depth = 0;
-  double expected_tokens = 0.0;
-  double ns_per_token = 0.0;
-};
-
-// The size and depth with the least time per token, (d draft_ns + verify_ns(n)) / F: `draft_ns` is the time of one
-// level of drafting, `verify_ns(n)` that of a target step over n tokens (the drafts and the one before them). Ties go
-// to fewer levels, then fewer drafts. Errors (usage): draft_ns < 0, verify_ns <= 0, or one that is not finite.
-SequoiaPick pick_sequoia_tree(const SequoiaTrees& trees, double draft_ns,
-                              const std::function<double(std::int32_t num_tokens)>& verify_ns);
 
 }  // namespace draftproof

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "base/strict_number.hpp"
-#include "engine/scheduler/invariants.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
+#include "tests/engine/scheduler/invariants.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace draftproof::testing {

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "engine/scheduler/invariants.hpp"
 #include "engine/scheduler/step_plan.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
+#include "tests/engine/scheduler/invariants.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof::testing {

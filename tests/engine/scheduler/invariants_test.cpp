@@ -1,5 +1,5 @@
 // Every invariant fails on a fault that is planted for it, in schedules that hold without the fault.
-#include "engine/scheduler/invariants.hpp"
+#include "tests/engine/scheduler/invariants.hpp"
 
 #include <catch2/catch.hpp>
 #include <functional>

@@ -101,21 +101,6 @@ TEST_CASE("Sequoia's trees are the best of all of their size and depth and arity
   }
 }
 
-TEST_CASE("the pick for the hardware is the least time per token of all sizes and depths") {
-  const SequoiaTrees trees(kAcceptance, 12, 6);
-  const auto verify = [](std::int32_t tokens) { return 100.0 + (tokens > 8 ? 30.0 * (tokens - 8) : 0.0); };
-  for (const double draft_ns : {0.0, 5.0, 40.0, 200.0}) {
-    const SequoiaPick pick = pick_sequoia_tree(trees, draft_ns, verify);
-    CHECK(pick.ns_per_token == (pick.depth * draft_ns + verify(pick.num_drafts + 1)) / pick.expected_tokens);
-    for (std::int32_t depth = 0; depth <= 6; ++depth)
-      for (std::int32_t n = 0; n <= 12; ++n)
-        if (trees.fits(n, depth))
-          CHECK(pick.ns_per_token <= (depth * draft_ns + verify(n + 1)) / trees.expected_tokens(n, depth));
-    if (draft_ns == 0.0) CHECK(pick.num_drafts == 7);  // the most that are verified for the price of one
-    if (draft_ns == 200.0) CHECK(pick.num_drafts == 0);
-  }
-}
-
 TEST_CASE("Sequoia names a wrong option") {
   const auto message = [](auto body) { return error_of(ErrorKind::usage, body); };
   CHECK(message([] { SequoiaTrees({{0.5, 1.5}}, 3, 3); }).find("child 2 is 1.5") != std::string::npos);
@@ -126,9 +111,4 @@ TEST_CASE("Sequoia names a wrong option") {
   CHECK(chain.expected_tokens(3, 3) == 1.875);
   CHECK(message([&] { chain.shape(4, 3); }).find("4 drafts and depth 3") != std::string::npos);
   CHECK(message([&] { chain.expected_tokens(6, 3); }).find("at most 5 drafts") != std::string::npos);
-  CHECK(message([&] { pick_sequoia_tree(chain, -1.0, [](std::int32_t) { return 1.0; }); }).find("draft_ns is -1") !=
-        std::string::npos);
-  CHECK(message([&] {
-          pick_sequoia_tree(chain, 1.0, [](std::int32_t) { return 0.0; });
-        }).find("verify_ns of 1 tokens") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-#include "engine/scheduler/invariants.hpp"
+#include "tests/engine/scheduler/invariants.hpp"
 
 #include <algorithm>
 #include <numeric>
