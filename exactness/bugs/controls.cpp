@@ -4,7 +4,6 @@
 
 #include "exactness/bugs/algorithm/draft_length.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
-#include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/grammar/forbidden_drafts.hpp"
 #include "exactness/proof/acceptance_oracles.hpp"
 #include "exactness/proof/head_steps.hpp"
@@ -28,16 +27,6 @@ constexpr auto kVerifyOneHot = [](std::span<const Token> draft, auto& target, au
   }
   return verify_chain(draft, target, certain, chance);
 };
-
-ChainOutcome verify_fixed_match(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
-  FixedTarget target{rows};
-  return verify_sampler_match(draft, target, chance);
-}
-ChainOutcome verify_fixed_one_hot(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
-  FixedTarget target{rows};
-  FixedOneHot proposal{draft};
-  return verify_chain(draft, target, proposal, chance);
-}
 
 // Only the first rejection of a step draws a residual, so one noise vector serves all positions.
 RandomKey one_residual_row(RandomKey key) {
@@ -68,11 +57,6 @@ Finding find_reranked_without_q(bool) {
   return find_wrong_distribution(kOneStep, tree_step(draw, top_down(target_only)));
 }
 
-ChainOutcome verify_better_of_two(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
-  const bool second = rows.proposal.mass(draft[1]) > rows.proposal.mass(draft[0]);
-  return verify_fixed_one_hot(draft.subspan(second ? 1 : 0, 1), rows, chance);
-}
-
 template <class Verify>
 Hunt acceptance_hunt(AcceptanceOracle oracle, Verify verify) {
   const auto step = [verify](const Models& models, const TokenString& prefix, std::int32_t draft_len,
@@ -96,107 +80,51 @@ std::vector<Control> bug_controls() {
                             proof_steps::half_vocabulary_chain_step(kVerifyOneHot));
                       }},
                      key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot),
-                     acceptance_hunt(match_path_sum, kVerifyOneHot)},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, sound_keys,
-                                            {.draft_len = 1, .position = 0, .verify = verify_fixed_one_hot});
-               }},
+                     acceptance_hunt(match_path_sum, kVerifyOneHot)}},
           {.id = "C01",
            .source = "Miao et al. 2305.09781, naive sampling",
            .fault = "the draft is accepted while the target's own sample equals it, without any ratio",
            .hunts = {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
                      key_audit_hunt(sound_keys, Sampler::inverse, kVerifyMatch),
-                     acceptance_hunt(match_path_sum, kVerifyMatch)},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, sound_keys,
-                                            {.draft_len = 2, .position = 1, .verify = verify_fixed_match});
-               }},
+                     acceptance_hunt(match_path_sum, kVerifyMatch)}},
           {.id = "C02",
            .source = "prompt lookup, argmax drafts",
            .fault = "drafts come from no distribution at all and are judged by a one-hot proposal",
-           .hunts = {{Detector::enumeration, [](bool) { return find_wrong_distribution(kTwoSteps, looked_up_step); }}},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, sound_keys,
-                                            {.draft_len = 2, .position = 1, .verify = verify_fixed_one_hot});
-               }},
+           .hunts = {{Detector::enumeration, [](bool) { return find_wrong_distribution(kTwoSteps, looked_up_step); }}}},
           {.id = "C03",
            .source = "vLLM V1",
            .fault = "one noise vector serves the residuals of all positions of a request's step",
            .hunts = {distribution_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
                      distribution_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
-                     key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, one_residual_row, {.draft_len = 2, .position = 1});
-               }},
+                     key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)}},
           {.id = "C04",
            .source = "vLLM, token-wise verification",
            .fault =
                "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
            .hunts = {distribution_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
-                     key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, coin_by_position, {.draft_len = 2, .position = 1});
-               }},
+                     key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)}},
           {.id = "C05",
            .source = "draft lengths by the confidence in what was drafted",
            .fault = "a drawn chain ends behind a token whose own q is below p_min; unlike in B91 the token stays",
            .hunts = {ended_hunt(ChainEnd::behind_the_token, kVerifyChain),
-                     ended_hunt(ChainEnd::behind_the_token, verify_block<ExactRows, ExactRows, ExactChance>)},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(
-                     rows, sound_keys,
-                     {.draft_len = 2,
-                      .position = 1,
-                      .verify = [](std::span<const Token> draft, const FixedRows& of_rows, FixedChance& chance) {
-                        const std::size_t sure = sure_tokens(draft, of_rows.proposal.masses());
-                        return verify_fixed_chain(draft.first(std::min(sure + 1, draft.size())), of_rows, chance);
-                      }});
-               }},
+                     ended_hunt(ChainEnd::behind_the_token, verify_block<ExactRows, ExactRows, ExactChance>)}},
           {.id = "C06",
            .source = "llama.cpp, p_min",
            .fault = "drafts are cut where their own q is below p_min, as in B91, and those that stay count as certain",
-           .hunts = {ended_hunt(ChainEnd::before_the_token, kVerifyOneHot)},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(
-                     rows, sound_keys,
-                     {.draft_len = 2,
-                      .position = 1,
-                      .verify = [](std::span<const Token> draft, const FixedRows& of_rows, FixedChance& chance) {
-                        return verify_fixed_one_hot(draft.first(sure_tokens(draft, of_rows.proposal.masses())), of_rows,
-                                                    chance);
-                      }});
-               }},
+           .hunts = {ended_hunt(ChainEnd::before_the_token, kVerifyOneHot)}},
           {.id = "C07",
            .source = "SGLang's tree kernel at thresholds 1",
            .fault = "of a drawn tree the nodes of the highest q are kept, as in B88, and judged without a q",
-           .hunts = {{Detector::enumeration, find_reranked_without_q}},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, sound_keys, {.draft_len = 2, .verify = verify_better_of_two});
-               }},
+           .hunts = {{Detector::enumeration, find_reranked_without_q}}},
           {.id = "C08",
            .source = "vLLM, drafts without probabilities",
            .fault = "drafts that the grammar forbids are cut off, as in B102, and those that stay count as certain",
            .hunts = {{Detector::enumeration,
-                      [](bool) { return find_forbidden_drafts(ForbiddenDrafts::cut, TakenFor::certain); }}},
-           .rows_sampler =
-               [](const FixedRowsPointer& rows) {
-                 return speculative_sampler(rows, sound_keys, {.draft_len = 1, .verify = verify_fixed_one_hot});
-               }},
+                      [](bool) { return find_forbidden_drafts(ForbiddenDrafts::cut, TakenFor::certain); }}}},
           {.id = "C09",
            .source = "llama.cpp without filters",
            .fault = "a token is drawn without the mask, and again with it where it is forbidden, as in B98",
-           .hunts = {{Detector::enumeration, find_wrong_checked_draw}},
-           .rows_sampler = [](const FixedRowsPointer& rows) {
-             return plain_sampler(rows, [](std::uint64_t draw) { return RandomKey{derive_seed(0, draw), {}, 0}; });
-           }}};
+           .hunts = {{Detector::enumeration, find_wrong_checked_draw}}}};
 }
 
 }  // namespace draftproof

@@ -40,14 +40,6 @@ void CumulativeTable::for_each_log_weight(const LogWeightSink& sink) const {
   sink(0, log_weights);
 }
 
-void TableWithout::for_each_log_weight(const LogWeightSink& sink) const {
-  table.for_each_log_weight([&](Token first, std::span<const double> all) {
-    std::vector<double> log_weights(all.begin(), all.end());
-    log_weights[static_cast<std::size_t>(excluded - first)] = -std::numeric_limits<double>::infinity();
-    sink(first, log_weights);
-  });
-}
-
 FixedRows::FixedRows(std::vector<double> p, std::vector<double> q)
     : target(p), proposal(q), residual(residual_masses(DenseRows<double>{{p}}, DenseRows<double>{{q}}, 0)) {}
 

@@ -54,21 +54,6 @@ inline const CumulativeTable& residual_masses(const FixedTarget& target, const F
   return target.rows.residual;
 }
 
-// The draft of a step taken for certain: no probabilities were passed.
-struct FixedOneHot {
-  std::span<const Token> draft;
-  double probability(std::uint32_t row, Token token) const { return token == draft[row] ? 1.0 : 0.0; }
-};
-struct TableWithout {
-  const CumulativeTable& table;
-  Token excluded;
-  Token draw(const RandomBlock& block) const { return table.draw_without(excluded, block); }
-  void for_each_log_weight(const LogWeightSink& sink) const;
-};
-inline TableWithout residual_masses(const FixedTarget& target, const FixedOneHot& proposal, std::uint32_t row) {
-  return {target.rows.target, proposal.draft[row]};
-}
-
 using FixedChance = AddressedChance<MappedSource<PhiloxSource>>;
 
 // Judges a draft over such rows.

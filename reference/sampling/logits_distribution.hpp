@@ -99,9 +99,6 @@ class LogitsDistribution {
   // row.
   std::span<const float> group_largest() const { return group_largest_; }
 
-  // Bound of the logits that are not masked.
-  double largest_logit() const { return (exponent_ + 0.51) * kLn2; }
-
   // How many of a tile's tokens up to `last_token` have this logit.
   std::int64_t count_up_to(float value, Token last_token, std::size_t tile) const;
 

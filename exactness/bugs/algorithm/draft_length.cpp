@@ -81,6 +81,14 @@ Hunt p_min_hunt(EnumeratedVerify verify) {
           }};
 }
 
+// The tokens of a draft that is drawn from q [V] in every row that come before the first of a q below p_min, here half
+// the largest of q.
+std::size_t sure_tokens(std::span<const Token> draft, const std::vector<double>& q) {
+  const double p_min = *std::ranges::max_element(q) / 2.0;
+  const auto unsure = [&](Token token) { return q[static_cast<std::size_t>(token)] < p_min; };
+  return static_cast<std::size_t>(std::ranges::find_if(draft, unsure) - draft.begin());
+}
+
 // The first token of one draft, or none.
 LargeSampler cut_sampler(const FixedRowsPointer& rows) {
   return speculative_sampler(
@@ -107,12 +115,6 @@ EnumeratedStep ended_chain_step(ChainEnd end, EnumeratedVerify verify) {
     }
     return judge_chain(models, prefix, draft, chance, verify);
   };
-}
-
-std::size_t sure_tokens(std::span<const Token> draft, const std::vector<double>& q) {
-  const double p_min = *std::ranges::max_element(q) / 2.0;
-  const auto unsure = [&](Token token) { return q[static_cast<std::size_t>(token)] < p_min; };
-  return static_cast<std::size_t>(std::ranges::find_if(draft, unsure) - draft.begin());
 }
 
 std::vector<Bug> draft_length_bugs() {

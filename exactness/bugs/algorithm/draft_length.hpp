@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 
 #include "exactness/bugs/algorithm/family.hpp"
 
@@ -19,9 +18,5 @@ enum class ChainEnd : std::uint8_t {
 
 // Drafting of at most draft_len tokens with p_min = 2/5, and verification of what is left.
 EnumeratedStep ended_chain_step(ChainEnd end, EnumeratedVerify verify);
-
-// The tokens of a draft that is drawn from q [V] in every row that come before the first of a q below p_min, here half
-// the largest of q.
-std::size_t sure_tokens(std::span<const Token> draft, const std::vector<double>& q);
 
 }  // namespace draftproof
