@@ -170,6 +170,10 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
     const DrafterKind kind = drafter_of(options).kind;
     return kind == DrafterKind::model || kind == DrafterKind::layer_skip || kind == DrafterKind::requantised;
   });
+  command.used_only({"--heterogeneous-vocab"}, "with a drafter that is not model:PATH",
+                    [&options] { return drafter_of(options).kind == DrafterKind::model; });
+  command.used_only({"--sa-threshold"}, "with a drafter that is not suffix+NAME",
+                    [&options] { return drafter_of(options).first == DrafterKind::suffix; });
   command.used_only({"--guided-drafts"}, "with a drafter that is no head",
                     [&options] { return drafter_of(options).kind == DrafterKind::head; });
   command.used_only({"--negative-prompt", "--guided-drafts"}, "without a --cfg-scale other than 1", [&options] {
@@ -188,6 +192,8 @@ DrafterChoice drafter_of(const GenerateOptions& options) {
       parse_drafter(automatic ? automatic_drafter(model_path(options.model)) : options.drafter, "--drafter");
   choice.guided = options.guided_drafts;
   choice.discards_kv = options.draft_kv == "discard";
+  choice.matches_strings = choice.kind == DrafterKind::model && options.heterogeneous_vocab == "slem";
+  choice.sa_threshold = options.sa_threshold;
   return choice;
 }
 
@@ -242,13 +248,18 @@ void add_generate_options(Options& command, GenerateOptions& options) {
       "--drafter", options.drafter,
       "none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST, requantised:BITS, or auto: a head in the "
       "model's folder or in its own files, else a draft model in the folder, else suffix; grammar: what the request's "
-      "grammar forces, grammar+NAME: that, and else NAME; suffix+NAME: suffix behind four tokens that occurred before, "
-      "else NAME",
+      "grammar forces, grammar+NAME: that, and else NAME; suffix+NAME: suffix behind tokens that occurred before, else "
+      "NAME",
       "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Temperature of drafters with probabilities (default: like the target)");
   command.choice("--draft-kv", options.draft_kv, {"keep", "discard"},
                  "KV of a model that drafts: rolled back to what was accepted, or read again in every step");
+  command.choice("--heterogeneous-vocab", options.heterogeneous_vocab, {"tli", "slem"},
+                 "How a model of another vocabulary drafts: the tokens that both have, or any, matched as strings");
+  command.integer(
+      "--sa-threshold", options.sa_threshold, {1, 63},
+      "Of suffix+NAME: tokens that must have occurred before, at least (TensorRT-LLM's sa_config.threshold)");
   command.flag("--guided-drafts", options.guided_drafts,
                "Under guidance a head's drafts are guided too: its row behind the prompt, and behind the negative one");
   command.text("--verifier", options.verifier, "NAME:PARAMETER=VALUE,...; `draftproof verifiers` lists them", "NAME");

@@ -61,6 +61,8 @@ struct GenerateOptions {
   double draft_temperature = -1.0;  // below 0: like the request's
   bool guided_drafts = false;
   std::string draft_kv = "keep";
+  std::string heterogeneous_vocab = "tli";
+  int sa_threshold = kSaThreshold;
   std::string verifier = "chain";
   std::optional<std::string> tree;
   int num_speculative_tokens = 8;

@@ -75,6 +75,9 @@ Json request_json(const GenerateOptions& options, const GenerateRun& run, const 
 
 void print_generate(std::ostream& out, const GenerateOptions& options, const GenerateRun& run, const Palette& palette) {
   out << palette.paint(Colour::bold, run.model.name) << "  (" << run.model.arithmetic << "; drafter: " << run.drafter;
+  if (const auto& tokens = run.shared_tokens)
+    out << ", of whose " << tokens->of_draft << " tokens " << tokens->shared << " are of the target's "
+        << tokens->of_target;
   if (speculates(run)) out << "; verifier: " << run.verifier << (options.tree ? ", tree " + *options.tree : "");
   out << ")\n\n";
   for (const GeneratedRequest& request : run.requests) {
@@ -113,6 +116,10 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["model"] = run.model.name;
   document["arithmetic"] = run.model.arithmetic;
   document["drafter"] = run.drafter;
+  document["shared_tokens"] = nullptr;
+  if (const auto& tokens = run.shared_tokens)
+    document["shared_tokens"] = {
+        {"shared", tokens->shared}, {"draft", tokens->of_draft}, {"target", tokens->of_target}};
   document["verifier"] = speculates(run) ? Json(run.verifier) : Json(nullptr);
   document["tree"] = or_null(options.tree);
   document["requests"] =

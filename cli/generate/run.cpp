@@ -169,6 +169,7 @@ GenerateRun run_generate(const GenerateOptions& options) {
   if (options.draft_temperature >= 0.0) draft_temperature = static_cast<float>(options.draft_temperature);
   const std::shared_ptr<Drafter> drafter =
       make_drafter(choice, run.model, draft_temperature, model_options, "--drafter");
+  if (drafter) run.shared_tokens = drafter->shared_tokens();
   const Stopwatch watch;
   if (options.beams) {
     search_beams(options, maker, run);

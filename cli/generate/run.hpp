@@ -1,12 +1,14 @@
 // Computation of `draftproof generate`, before any of it is shown.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/generate/options.hpp"
 #include "engine/decode/beam_search.hpp"
 #include "engine/decode/generation.hpp"
+#include "engine/draft/drafter.hpp"
 #include "engine/metrics/metrics.hpp"
 
 namespace draftproof {
@@ -23,6 +25,7 @@ struct GeneratedRequest {
 struct GenerateRun {
   TextModel model;
   std::string drafter;
+  std::optional<SharedTokens> shared_tokens;  // of a draft model with another vocabulary
   std::string verifier;
   std::vector<GeneratedRequest> requests;
   EngineMetrics metrics;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -102,6 +103,13 @@ class DraftCache {
   virtual std::int64_t take_late_ns() { return 0; }
 };
 
+// Tokens that a draft model of another vocabulary and the target have both, and how many each has.
+struct SharedTokens {
+  std::int64_t shared = 0;
+  std::int64_t of_draft = 0;
+  std::int64_t of_target = 0;
+};
+
 // Holds the buffers of one thread, and what it remembers of the requests that are under way.
 class Drafter {
  public:
@@ -114,6 +122,8 @@ class Drafter {
   virtual bool has_confidences() const { return false; }
   // The request has ended with this context.
   virtual void finish(const DraftContext&) {}
+  // Of a draft model with another vocabulary; else nothing.
+  virtual std::optional<SharedTokens> shared_tokens() const { return {}; }
 
   // The following are for heads, which read the target's features.
 

@@ -13,12 +13,14 @@ enum class DrafterKind : std::uint8_t {
   prompt_lookup,  // what followed an earlier occurrence of the context's last tokens
   suffix,         // suffix decoding, over this request and earlier ones
   grammar,        // what the request's grammar forces, alone
-  model,          // model:PATH, another model; of another vocabulary the tokens that both have
+  model,          // model:PATH, another model; of another vocabulary by shared tokens or by strings
   layer_skip,     // layer_skip:10-14,20, the target without these layers (counted from 0)
   requantised,    // requantised:3, the target with its weights rounded to 2 to 8 bits
   ngram,          // ngram:3, an n-gram model of this order; of targets that are n-gram models
   head,           // head:PATH, a head trained for the target; head@8:PATH, its weights rounded to 2 to 8 bits
 };
+
+inline constexpr int kSaThreshold = 4;  // TensorRT-LLM's default
 
 struct DrafterChoice {
   DrafterKind kind = DrafterKind::none;
@@ -27,13 +29,15 @@ struct DrafterChoice {
   int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
   bool guided = false;                 // head: under guidance drafts are guided too
   bool discards_kv = false;            // a model: its KV behind every step
-  // grammar+NAME, suffix+NAME: what the request's grammar forces, or what followed the context's last four tokens or
-  // more, and else the drafter NAME.
+  bool matches_strings = false;        // a model of another vocabulary: string-level exact match (SLEM)
+  // grammar+NAME, suffix+NAME: what the request's grammar forces, or what followed the context's last sa_threshold
+  // tokens or more, and else the drafter NAME.
   DrafterKind first = DrafterKind::none;
+  int sa_threshold = kSaThreshold;
   std::string text = "none";  // as it was given
 
   // Has its drafts a proposal distribution, from which trees can be drawn?
-  bool has_probabilities() const { return kind >= DrafterKind::model; }
+  bool has_probabilities() const { return kind >= DrafterKind::model && !matches_strings; }
 };
 
 // Errors (usage) at `where`: an unknown name, an argument that is missing or out of range; they say what is expected.

@@ -113,7 +113,8 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
     DrafterChoice behind = choice;
     behind.first = DrafterKind::none;
     auto other = make_drafter(behind, target, draft_temperature, options, where);
-    if (choice.first == DrafterKind::suffix) return std::make_shared<SuffixFrontDrafter>(std::move(other));
+    if (choice.first == DrafterKind::suffix)
+      return std::make_shared<SuffixFrontDrafter>(std::move(other), choice.sa_threshold);
     return std::make_shared<GrammarDrafter>(std::move(other), target.tokenizer);
   }
   if (choice.kind == DrafterKind::prompt_lookup)
@@ -122,7 +123,20 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
   if (choice.kind == DrafterKind::head)
     return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature, choice.guided);
+  if (choice.matches_strings) {
+    const auto model = std::make_shared<TextModel>(open_text_model(choice.path, choice.path, options, where));
+    if (have_same_vocabulary(target, *model))
+      throw usage_error(where, "is " + choice.text +
+                                   ", which has the target's vocabulary; expected a model of another for "
+                                   "--heterogeneous-vocab slem");
+    auto drafter = std::make_shared<StringMatchDrafter>(std::shared_ptr<LanguageModel>(model, model->model.get()),
+                                                        model->tokenizer, target.tokenizer, target.model->vocab_size());
+    if (choice.discards_kv) drafter->discard_kv();
+    return drafter;
+  }
   auto both = std::make_shared<DrafterWithModel>(make_draft_model(choice, target, options, where), draft_temperature);
+  if (const auto* const shared = dynamic_cast<const SharedVocabularyModel*>(both->model.get()))
+    both->drafter.set_shared_tokens(shared->shared_tokens());
   if (choice.discards_kv) both->drafter.discard_kv();
   return {both, &both->drafter};
 }

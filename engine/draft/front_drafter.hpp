@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "engine/draft/drafter_choice.hpp"
 #include "engine/draft/suffix_drafter.hpp"
 
 namespace draftproof {
@@ -17,6 +18,7 @@ class FrontDrafter : public Drafter {
   void finish(const DraftContext& context) override {
     if (other_) other_->finish(context);
   }
+  std::optional<SharedTokens> shared_tokens() const override { return other_ ? other_->shared_tokens() : std::nullopt; }
   std::span<const std::int32_t> hidden_layers() const override {
     return other_ ? other_->hidden_layers() : std::span<const std::int32_t>();
   }
@@ -37,11 +39,12 @@ class FrontDrafter : public Drafter {
   std::shared_ptr<Drafter> other_;
 };
 
-// Suffix decoding where the last tokens, match_min or more, occurred before (TensorRT-LLM's hybrid with heads).
+// Suffix decoding where the last tokens, `threshold` or more, occurred before (TensorRT-LLM's hybrid with heads:
+// sa_config.threshold).
 class SuffixFrontDrafter final : public FrontDrafter {
  public:
-  explicit SuffixFrontDrafter(std::shared_ptr<Drafter> other, int match_min = 4)
-      : FrontDrafter(std::move(other)), suffix_({.match_min = match_min}) {}
+  explicit SuffixFrontDrafter(std::shared_ptr<Drafter> other, int threshold = kSaThreshold)
+      : FrontDrafter(std::move(other)), suffix_({.match_min = threshold}) {}
   void finish(const DraftContext& context) override;
 
  private:

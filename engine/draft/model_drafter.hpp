@@ -19,9 +19,11 @@ class ModelDrafter final : public Drafter {
 
   // Discards its KV behind every step, and reads the prefix again in the next; else it rolls back to what was accepted.
   void discard_kv() { discards_kv_ = true; }
+  void set_shared_tokens(const SharedTokens& shared) { shared_tokens_ = shared; }
 
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
   void finish(const DraftContext& context) override { model_.forget(context.request); }
+  std::optional<SharedTokens> shared_tokens() const override { return shared_tokens_; }
 
  private:
   const Distribution& process(std::span<const float> logits, std::uint32_t row);
@@ -32,6 +34,7 @@ class ModelDrafter final : public Drafter {
   RowParameters draft_parameters_;
   bool as_request_ = false;
   bool discards_kv_ = false;
+  std::optional<SharedTokens> shared_tokens_;
   std::uint64_t request_ = 0;
   DraftMask* mask_ = nullptr;  // of the request under way, where its drafts follow a grammar
   std::vector<Token> context_;

@@ -299,6 +299,7 @@ class Generated(Document):
     model: str
     arithmetic: str
     drafter: str
+    shared_tokens: Record | None
     verifier: str | None
     tree: str | None
     requests: list[GeneratedRequest]

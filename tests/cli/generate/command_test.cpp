@@ -510,6 +510,16 @@ TEST_CASE("options of what is sampled or drafted are refused where nothing is") 
                 "--draft-temperature: has no use with a drafter that has no probabilities");
   check_error(corpus, {"--prompt", "a", "--drafter", "suffix", "--cfg-scale", "2", "--guided-drafts"},
               "--guided-drafts: has no use with a drafter that is no head");
+  check_error(corpus, {"--prompt", "a", "--drafter", "ngram:3", "--heterogeneous-vocab", "slem"},
+              "--heterogeneous-vocab: has no use with a drafter that is not model:PATH");
+  check_error(corpus, {"--prompt", "a", "--drafter", "ngram:3", "--sa-threshold", "3"},
+              "--sa-threshold: has no use with a drafter that is not suffix+NAME");
+  check_error(
+      corpus,
+      {"--prompt", "a", "--drafter", "model:ngram:3", "--heterogeneous-vocab", "slem", "--draft-temperature", "1"},
+      "--draft-temperature: has no use with a drafter that has no probabilities");
+  check_error(corpus, {"--prompt", "a", "--drafter", "model:ngram:3", "--heterogeneous-vocab", "slem"},
+              "which has the target's vocabulary; expected a model of another for --heterogeneous-vocab slem");
 }
 
 TEST_CASE("what generate cannot do is refused in one line that names the option or the line of the file") {
@@ -581,6 +591,7 @@ TEST_CASE("the shipped model answers, the same with speculation as without") {
   CHECK_THAT(plain, Contains("Paris"));
   CHECK(answer({"--drafter", "suffix"}) == plain);
   CHECK(answer({"--drafter", "model:ngram:3"}) == plain);  // a model of bytes
+  CHECK(answer({"--drafter", "model:ngram:3", "--heterogeneous-vocab", "slem"}) == plain);
   CHECK(answer({"--drafter", "suffix+requantised:4", "-k", "3"}) == plain);
   CHECK(answer({"--drafter", "layer_skip:12-16", "-k", "3"}) == plain);
   CHECK(answer({"--drafter", "requantised:4", "--tree", "2x1", "--verifier", "traversal"}) == plain);

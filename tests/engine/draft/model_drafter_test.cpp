@@ -22,8 +22,7 @@ constexpr std::int64_t kVocab = 9;
 using testing::CountingModel;
 using testing::ToyModel;
 
-SpeculativeStep propose(ModelDrafter& drafter, const std::vector<Token>& context, const DraftPlan& plan,
-                        float temperature) {
+SpeculativeStep propose(Drafter& drafter, const std::vector<Token>& context, const DraftPlan& plan, float temperature) {
   DecodingOptions options;
   options.parameters.temperature = temperature;
   PhiloxSource source;
@@ -84,8 +83,30 @@ TEST_CASE("a drafter that discards its KV drafts the same and computes the prefi
   CHECK(kept.computed < 41 + 10 * 4);
 }
 
+// At each place the longest token.
+class LongestMatch final : public TextEncoder {
+ public:
+  explicit LongestMatch(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  void encode(std::string_view text, bool, std::vector<Token>& ids) const override {
+    while (!text.empty()) {
+      std::size_t length = 0;
+      for (std::size_t i = 0; i < texts_.size(); ++i) {
+        if (texts_[i].size() <= length || texts_[i].front() == '<' || !text.starts_with(texts_[i])) continue;
+        if (length == 0) ids.emplace_back();
+        ids.back() = static_cast<Token>(i);
+        length = texts_[i].size();
+      }
+      text.remove_prefix(std::max<std::size_t>(length, 1));
+    }
+  }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
 Tokenizer tokenizer_of(const std::vector<std::string>& texts) {
   Tokenizer::Parts parts;
+  parts.encoder = std::make_unique<LongestMatch>(texts);
   for (const std::string& text : texts) {
     const bool is_special = text.starts_with('<');
     parts.vocabulary.push_back({text, is_special ? "" : text, is_special, is_special});
@@ -132,17 +153,17 @@ TEST_CASE("a draft model with another tokenizer reads the context in its tokens 
       "that shares tokens with the target");
 }
 
+DenseMasses<Rational> weights(ContextModel& model, const TokenString& prefix) {
+  std::vector<float> row(static_cast<std::size_t>(model.vocab_size()));
+  model.logits(prefix, row);
+  DenseMasses<Rational> masses;
+  for (const float logit : row) masses.emplace_back(static_cast<int>(64.0 * std::exp(static_cast<double>(logit) / 4)));
+  return masses;
+}
+
 TEST_CASE("what is emitted after drafts over another vocabulary follows the target, as fractions") {
   OtherTokenizer other;
   ToyModel target(OtherTokenizer::kTargetVocab, 1, 3, 1);
-  const auto weights = [](ContextModel& model, const TokenString& prefix) {
-    std::vector<float> row(static_cast<std::size_t>(model.vocab_size()));
-    model.logits(prefix, row);
-    DenseMasses<Rational> masses;
-    for (const float logit : row)
-      masses.emplace_back(static_cast<int>(64.0 * std::exp(static_cast<double>(logit) / 4)));
-    return masses;
-  };
   std::map<TokenString, DenseMasses<Rational>> rows;
   const TargetDistribution p = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
     return rows.try_emplace(prefix, normalised(weights(target, prefix))).first->second;
@@ -171,6 +192,106 @@ TEST_CASE("what is emitted after drafts over another vocabulary follows the targ
   };
   CHECK_FALSE(first_difference(emitted(0), p, OtherTokenizer::kTargetVocab));
   CHECK(first_difference(emitted(Rational(1, 4)), p, OtherTokenizer::kTargetVocab));
+}
+
+// Writes a text, whatever it has read.
+class Writer final : public ContextModel {
+ public:
+  Writer(std::int64_t vocab_size, std::vector<Token> text) : vocab_size_(vocab_size), text_(std::move(text)) {}
+  std::int64_t vocab_size() const override { return vocab_size_; }
+  void logits(std::span<const Token> context, std::span<float> out) override {
+    if (!reads_from) reads_from = context.size(), read.assign(context.begin(), context.end());
+    std::ranges::fill(out, 0.0f);
+    out[static_cast<std::size_t>(text_[(context.size() - *reads_from) % text_.size()])] = 1.0f;
+  }
+
+  std::optional<std::size_t> reads_from;  // length of the first context
+  std::vector<Token> read;
+
+ private:
+  std::int64_t vocab_size_;
+  std::vector<Token> text_;
+};
+
+TEST_CASE("string-level matching drafts in the target's tokens what the draft model writes in tokens of its own") {
+  const auto of_target = std::make_shared<const Tokenizer>(
+      tokenizer_of({"a", "b", "ab", "c", "<end>", "\xc3", "\xa4", "\xc3\xa4", "<x>", "bc"}));
+  const auto of_draft = std::make_shared<const Tokenizer>(
+      tokenizer_of({"<end>", "abc", "b", "\xc3\xa4\xc3", "a", "zz", "\xa4", "c", "ca"}));
+  std::vector<Token> read;
+  const auto drafts = [&](std::vector<Token> text, const std::vector<Token>& context, std::int32_t length) {
+    const auto writer = std::make_shared<Writer>(of_draft->vocab_size(), std::move(text));
+    StringMatchDrafter drafter(writer, of_draft, of_target, 12);
+    const SpeculativeStep step = propose(drafter, context, DraftPlan{chain_shape(length)}, 0.0f);
+    CHECK(step.draft.proposal_kind == ProposalKind::one_hot);
+    CHECK(step.draft.logits.empty());
+    read = writer->read;
+    return step.draft.tree.tokens;
+  };
+  // The context "c", "ab", <end>, "a" as the draft model has it; "abc" and "b", which no token of the target spells.
+  CHECK(drafts({1, 2}, {3, 2, 4, 0}, 2) == std::vector<Token>{2, 3});
+  CHECK(read == std::vector<Token>{8, 2, 0, 4});
+  CHECK(drafts({1, 2}, {3, 2, 4, 0}, 8) == std::vector<Token>{2, 3, 1, 2, 3, 1, 2, 3});
+  // Behind "a", "b" begins as "ab" would; the draft stands by itself.
+  CHECK(drafts({2, 7}, {0}, 2) == std::vector<Token>{9});
+  // A character's first byte without the others is left out, a token that the target has not ends nothing else.
+  CHECK(drafts({3}, {0}, 1) == std::vector<Token>{7});
+  CHECK(drafts({3, 6}, {0}, 2) == std::vector<Token>{7, 7});
+  CHECK(drafts({4, 0}, {1}, 4) == std::vector<Token>{0, 4});
+  CHECK(drafts({0}, {1}, 4) == std::vector<Token>{4});
+  CHECK(drafts({4, 5}, {1}, 2).empty());  // "zz" cannot be spelled
+  CHECK(drafts({1}, {8}, 2) == std::vector<Token>{2, 3});
+  const StringMatchDrafter drafter(std::make_shared<Writer>(9, std::vector<Token>{1}), of_draft, of_target, 12);
+  REQUIRE(drafter.shared_tokens());
+  CHECK(drafter.shared_tokens()->shared == 5);  // a, b, c, <end> and a byte
+  CHECK(drafter.shared_tokens()->of_draft == 9);
+  CHECK(drafter.shared_tokens()->of_target == 10);
+}
+
+TEST_CASE("what is emitted after drafts matched as strings follows the target, as fractions") {
+  ToyModel target(OtherTokenizer::kTargetVocab, 1, 3, 1);
+  StringMatchDrafter drafter(std::make_shared<CountingModel>(5),
+                             std::make_shared<const Tokenizer>(tokenizer_of({"<end>", "b", "c", "a", "abc"})),
+                             std::make_shared<const Tokenizer>(tokenizer_of({"a", "b", "ab", "c", "<end>"})),
+                             OtherTokenizer::kTargetVocab);
+  std::size_t drafted = 0;
+  for (Token first = 0; first < 5; ++first)
+    for (Token second = 0; second < 4; ++second) {
+      const TokenString context{first, second};
+      std::map<TokenString, DenseMasses<Rational>> rows;
+      const TargetDistribution p = [&](const TokenString& suffix) -> const DenseMasses<Rational>& {
+        TokenString prefix = context;
+        prefix.insert(prefix.end(), suffix.begin(), suffix.end());
+        return rows.try_emplace(suffix, normalised(weights(target, prefix))).first->second;
+      };
+      const std::vector<Token> draft = propose(drafter, context, DraftPlan{chain_shape(2)}, 1.0f).draft.tree.tokens;
+      drafted += draft.size();
+      // q: what the verifier is told of each draft. A planted fault tells it the target's own row.
+      const auto emitted = [&](bool as_one_hot) {
+        OutputDistribution distribution;
+        EnumeratingChance<Rational> chance;
+        do {
+          DenseRows<Rational> targets, proposals;
+          TokenString out;
+          for (const Token token : draft) {
+            targets.rows.push_back(p(out));
+            DenseMasses<Rational> q(OtherTokenizer::kTargetVocab);
+            q[static_cast<std::size_t>(token)] = 1;
+            proposals.rows.push_back(as_one_hot ? q : p(out));
+            out.push_back(token);
+          }
+          targets.rows.push_back(p(out));
+          const ChainOutcome outcome = verify_chain(std::span<const Token>(draft), targets, proposals, chance);
+          out.resize(outcome.num_accepted);
+          out.push_back(outcome.last_token);
+          distribution[out] += chance.probability();
+        } while (chance.next());
+        return distribution;
+      };
+      CHECK_FALSE(first_difference(emitted(true), p, OtherTokenizer::kTargetVocab));
+      CHECK(draft.empty() != first_difference(emitted(false), p, OtherTokenizer::kTargetVocab).has_value());
+    }
+  CHECK(drafted > 20);
 }
 
 }  // namespace

@@ -171,6 +171,12 @@ TEST_CASE("suffix decoding in front of a drafter drafts behind four tokens that 
   CHECK(drafts[3].tree.tokens == Tokens{5, 1});
   CHECK(drafts[3].confidences == std::vector<float>{0.5f, 1.0f});
   for (std::size_t i = 0; i < jobs.size(); ++i) CHECK((jobs[i].failure != nullptr) == (i == 2));
+  for (const int threshold : {3, 4}) {  // tokens before the last one, of which three match
+    SuffixFrontDrafter front(std::make_shared<FixedDrafter>(), threshold);
+    Draft draft;
+    front.propose({Tokens{1, 2, 3, 7, 9, 1, 2, 3}, 0, 0}, chain(1), chance, draft);
+    CHECK(draft.tree.tokens == Tokens{threshold == 3 ? 7 : 77});
+  }
 }
 
 }  // namespace
