@@ -14,8 +14,8 @@
 #include "engine/decode/engine.hpp"
 #include "engine/decode/generate.hpp"
 #include "engine/model/model_session.hpp"
-#include "engine/scheduler/invariants.hpp"
 #include "tests/engine/decode/toy_model.hpp"
+#include "tests/engine/scheduler/invariants.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -406,7 +406,7 @@ TEST_CASE("beams compute one token a step, and copy the last block for all but o
       CHECK(context.blocks.size() == static_cast<std::size_t>(blocks_for(context.length + 1)));
       blocks.insert(context.blocks.begin(), context.blocks.end());
       const auto tokens = engine.backend().request(planned.request).stream(0);
-      if (context.length % kKvBlockSlots != 0) ++going_on[{tokens.begin(), tokens.end() - 1}];
+      if (context.length % kKvBlockSlots != 0) ++going_on[{tokens.begin(), tokens.begin() + context.length}];
     }
     std::size_t expected = 0;
     for (const auto& [tokens, children] : going_on) expected += children - 1;
