@@ -11,7 +11,7 @@
 namespace draftproof {
 namespace {
 
-using Counts = std::array<std::int64_t, 4>;
+using CellCounts = std::array<std::int64_t, 4>;
 constexpr std::array kDistribution{0.5, 0.25, 0.125, 0.125};
 
 TEST_CASE("the wealth of a bettor is the ratio of Dirichlet mixture and distribution worked out by hand") {
@@ -26,7 +26,7 @@ TEST_CASE("the wealth is a martingale under the distribution") {
   // Over all 4^5 sequences, the mean of the wealth is 1.
   double mean = 0.0;
   for (int sequence = 0; sequence < 1024; ++sequence) {
-    Counts counts{};
+    CellCounts counts{};
     double probability = 1.0;
     for (int i = 0, rest = sequence; i < 5; ++i, rest /= 4) {
       ++counts[static_cast<std::size_t>(rest % 4)];
@@ -44,7 +44,7 @@ TEST_CASE("looking again and again accuses a correct sampler no more often than 
   const int runs = 2000;
   for (int run = 0; run < runs; ++run) {
     TestRandom random(1000 + static_cast<std::uint64_t>(run));
-    Counts counts{};
+    CellCounts counts{};
     bool rich = false, peeked = false;
     for (int i = 1; i <= 400; ++i) {
       ++counts[random.draw(kDistribution)];
@@ -69,7 +69,7 @@ TEST_CASE("looking again and again accuses a correct sampler no more often than 
 
 TEST_CASE("a biased sampler makes the bettor rich") {
   TestRandom random(5);
-  Counts counts{};
+  CellCounts counts{};
   for (int i = 0; i < 20000; ++i) ++counts[random.draw(std::array{0.45, 0.3, 0.125, 0.125})];
   CHECK(dirichlet_log_wealth(counts, kDistribution, 4.0) >= -std::log(suite_level()));
 }
