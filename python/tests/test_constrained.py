@@ -14,6 +14,24 @@ from draftproof.planted.sound import Constrained
 NotRolledBack = FAULTS["constrained"]["state not rolled back"]
 
 
+class HalvesUnmasked(Constrained):
+    """Rows of 16 bits: the mask is lost."""
+
+    def target(self):
+        self.masks = self.masks | (self.logits.dtype == np.float16)
+        return super().target()
+
+
+class NanSpreads(Constrained):
+    """A NaN anywhere makes the whole batch greedy."""
+
+    def target(self):
+        bad = np.isnan(self.logits.astype(np.float32)).any(axis=1)
+        self.logits = np.where(bad.any() & (self.logits < self.logits.max(axis=1, keepdims=True, where=~np.isnan(
+            self.logits), initial=-np.inf)), -50.0, self.logits)
+        return super().target()
+
+
 class OfCopies(Constrained):
     def masked(self, x, b):
         given, self.matchers = self.matchers, list(map(copy.copy, self.matchers))
@@ -37,6 +55,14 @@ def test_every_fault_of_constrained_samplers_is_found_and_named(name):
                                       failures_max=1)
     assert found.verdict == "biased", found
     assert found.failures[0].suspect == WORDS[name], found
+
+
+@pytest.mark.parametrize("faulty, words", [(HalvesUnmasked, "rows of 16 bits: "),
+                                           (NanSpreads, "rows beside one with a NaN logit: ")])
+def test_rows_of_other_forms_are_given_to_constrained_samplers(faulty, words):
+    found = draftproof.audit_callable(faulty(), kind="constrained", profile="quick")
+    assert found.verdict == "biased" and [failure.name for failure in found.failures] == ["row_form"], found
+    assert words in found.sentence
 
 
 def test_the_code_of_a_failure_shows_it_again():

@@ -82,7 +82,7 @@ class Auditor:
         self.clock, self.deadline = callee.clock, callee.deadline
         self.explainer = Explainer(callee)
         self.tv, self.alpha, self.profile, self.n_max, self.failures_max = tv, alpha, profile, n_max, failures_max
-        self.is_first_sweep = False
+        self.is_first_sweep = self.asks_forms = False
         self.found = Found()
         self.hangs = False
         self.interrupted = ""
@@ -106,11 +106,9 @@ class Auditor:
     def _forms(self) -> None:
         """Rows of 16 bits, of NaN and with placeholders, where the callable takes them."""
         callee, share = self.callee, FORM_SHARE * self.alpha / 3
-        if self.kind == "constrained" or self.driver.distribution is not None or self.driver.shards is not None:
+        if self.driver.distribution is not None or self.driver.shards is not None or callee.ranges:
             return
-        if callee.ranges:
-            return
-        called = {"sample": callee.called, "filter": callee.left, "verify": callee.first}[self.kind]
+        called = {"filter": callee.left, "verify": callee.first}.get(self.kind, callee.called)
         placeholders = [placeholder_rows(callee.stepped, share)] if self.kind == "verify" else []
         for form in (half_rows(called, share), nan_rows(called, share), *placeholders):
             if self.clock() >= self.deadline:  # it was not called, or not to the end
@@ -199,6 +197,8 @@ class Auditor:
             if len(self.driver.stages) < len(STAGES):
                 self.found.readings.append(f"log-probabilities {' or '.join(sorted(self.driver.stages))}")
         self._run_cases(cases, share)
+        if self.kind == "constrained" and self.asks_forms and asks_requests and not self._is_enough():
+            self._forms()
         for plan in sweeps:
             if plan.again > 0:
                 self.sweep(plan)
@@ -397,8 +397,9 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     clock.each = lambda seconds: signs(lambda: auditor.status(seconds))
     chosen = callee.cases(chosen)
     sweeps = [] if cases is not None else auditor.sweeps()
-    rest = 1.0 - (FIRST_SHARE + REQUEST_SHARE + FORM_SHARE if sweeps else 0.0) - (LATER_SHARE if len(sweeps) > 1
-            else 0.0)
+    auditor.asks_forms = cases is None and (bool(sweeps) or kind == "constrained")
+    rest = (1.0 - (FORM_SHARE if auditor.asks_forms else 0.0) - (FIRST_SHARE + REQUEST_SHARE if sweeps else 0.0)
+            - (LATER_SHARE if len(sweeps) > 1 else 0.0))
     share = rest * alpha / max(1, len(chosen))
     broken = callee.unreproduced() if reproducible else ""
     found = Found(notes=callee.notes)

@@ -2,10 +2,11 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from .._core import Error
-from .adapters import sniff
-from .collect import PROBED, PROFILES, QUESTIONS, Collector
+from .adapters import PROBED, sniff
+from .collect import PROFILES, QUESTIONS, Collector
 from .draws import audit_logprobs
 from .saved import load
 from .saved import save as keep
@@ -43,8 +44,8 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
         raise Error(f"'{unknown[0]}' cannot be left out; expected {', '.join(PROBED)}")
     if profile not in PROFILES:
         raise Error(f"the profile is '{profile}'; expected {' or '.join(PROFILES)}")
-    bounds = PROFILES[profile]
-    time_s, tokens = bounds[0] if time_s is None else time_s, int(bounds[1]) if tokens is None else tokens
+    usual = PROFILES[profile]
+    time_s, tokens = usual[0] if time_s is None else time_s, int(usual[1]) if tokens is None else tokens
     for name, value, least in (("time_s", time_s, 1), ("tokens", tokens, 1), ("length", length, 8),
                                ("connections", connections, 1)):
         if not value >= least:
@@ -56,12 +57,13 @@ def audit_server(url: str, *, model: str | None = None, only: tuple[str, ...] = 
         if progress:
             print(words, file=sys.stderr, flush=True)
 
-    wire = Wire(url, key_env, seconds_max=time_s, connections=connections)
+    bounds: dict[str, Any] = {"seconds_max": time_s, "requests_max": max(20000, tokens)}
+    wire = Wire(url, key_env, connections=connections, **bounds)
     adapter = sniff(wire, model)
     say(f"{adapter.engine} {adapter.version}".strip())
     lost, beside, compared = "", None, None
     if reference:
-        line = Wire(reference, key_env, seconds_max=time_s, connections=connections)
+        line = Wire(reference, key_env, connections=connections, **bounds)
         beside = Collector(line, sniff(line), (), tokens, length, say)
         compared = (line.origin, beside.adapter)
     collector = Collector(wire, adapter, tuple(only), tokens, length, say, beside)

@@ -6,7 +6,8 @@ from typing import NoReturn
 
 from .._core import Error
 from . import audit_server
-from .collect import PROBED, PROFILES, QUESTIONS
+from .adapters import PROBED
+from .collect import PROFILES, QUESTIONS
 
 
 class _Parser(argparse.ArgumentParser):

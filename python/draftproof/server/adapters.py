@@ -5,14 +5,29 @@ Sources: the servers' public sources and documentation; llama.cpp, vLLM and tran
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._core import Error
 from .wire import Wire
 
+
+class Parameter(NamedTuple):
+    """neutral: without effect, None: not sent. probe: what it is sent alone with once, so that one that the server
+    refuses or does not survive is known. moves: it changes which tokens are kept, or how probable they are, in a way
+    that leaves open how much of a tail beyond the list is kept."""
+
+    neutral: float | None
+    probe: float | None = None
+    moves: bool = False
+
+
 # Every request sends every parameter: defaults differ between servers (top_k 40, top_p 0.95, min_p 0.05 in llama.cpp).
-NEUTRAL = {"temperature": 1.0, "top_k": -1, "top_p": 1.0, "min_p": 0.0, "repetition": 1.0, "presence_penalty": 0.0,
-           "frequency_penalty": 0.0, "window": 64}
+PARAMETERS = {"temperature": Parameter(1.0), "top_k": Parameter(-1, -2), "top_p": Parameter(1.0, 0.9, True),
+              "min_p": Parameter(0.0, 0.1, True), "presence_penalty": Parameter(0.0, 0.7, True),
+              "frequency_penalty": Parameter(0.0, 0.7, True), "repetition": Parameter(1.0, 1.2),
+              "logit_bias": Parameter(None, None, True), "window": Parameter(64)}
+NEUTRAL = {name: parameter.neutral for name, parameter in PARAMETERS.items()}
+PROBED = {name: parameter.probe for name, parameter in PARAMETERS.items() if parameter.probe is not None}
 
 # Requests of servers for a schema.
 SCHEMAS = {"schema": lambda schema: schema, "text": json.dumps,

@@ -6,12 +6,10 @@ import time
 from typing import Any
 
 from . import seeds, speculation, unexpected
-from .adapters import NEUTRAL, Adapter
+from .adapters import NEUTRAL, PROBED, Adapter
 from .wire import Error, Record, Wire
 
 QUESTIONS = ("draws", "seeds", "greedy", "parameters", "speculation")
-# Each is sent alone once, so that one that the server refuses or does not survive is known.
-PROBED = {"top_k": -2, "top_p": 0.9, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 0.7, "repetition": 1.2}
 PROFILES = {"quick": (120.0, 20000), "full": (1800.0, 200000)}  # seconds for requests, tokens drawn at most
 
 PROMPTS = [

@@ -59,9 +59,9 @@ class Drawn:
     def judged(self) -> int:
         return len(self.rows) + len(self.outside) + len(self.beyond)
 
-    def first_tokens(self) -> Drawn:
-        """Returns the first draw of each text, as if all were of one text."""
-        rows = [Row(row.seen, row.rank, 0, row.text) for row in self.rows if row.position == 0]
+    def as_one_text(self, length: int) -> Drawn:
+        """Returns the draws of texts of `length` tokens as if all were of one text."""
+        rows = [Row(row.seen, row.rank, 0, length * row.text + row.position) for row in self.rows]
         return Drawn(len(rows), 0, rows)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from ..callable.cases.request_params import WHOLE, within
 from .adapters import Step, Text
 from .visible import Reading
 
@@ -10,8 +11,8 @@ HISTORIES = ("the output", "prompt and output", "the last 64 of prompt and outpu
 
 def counted(history: str, prompt: list[int], out: list) -> list:
     """Returns the tokens that penalties count under one reading."""
-    whole = out if history == HISTORIES[0] else [*prompt, *out]
-    return whole[-64:] if history == HISTORIES[2] else whole
+    prompt, out = within(prompt, out, 64 if history == HISTORIES[2] else WHOLE)
+    return out if history == HISTORIES[0] else [*prompt, *out]
 
 
 def penalised(text: Text, settings: dict, reading: Reading) -> Text:

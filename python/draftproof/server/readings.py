@@ -105,8 +105,8 @@ def _scaled(j: Judge, cases: dict, settings: dict) -> bool:
 def _ignored(j: Judge, texts: list, settings: dict, best: Reading, level: float) -> str:
     """Returns the parameter without which the draws of a case fit, '' if there is none."""
     honoured = place(j, texts, settings, best)
-    for name in ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "logit_bias"):
-        if settings.get(name) in (NEUTRAL.get(name), None):
+    for name, neutral in NEUTRAL.items():
+        if settings.get(name) in (neutral, None):
             continue
         if name == "top_k" and settings["temperature"] != 1.0:
             continue

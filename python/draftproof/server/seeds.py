@@ -12,6 +12,8 @@ if typing.TYPE_CHECKING:
     from .collect import Collector
     from .verdicts import Judge
 
+PAIR = 2  # tokens a text of a neighbouring seed
+
 
 def ask(c: Collector) -> None:
     from .collect import PROMPTS
@@ -20,8 +22,8 @@ def ask(c: Collector) -> None:
         c.wire.post_all([c.record("seeds", f"same {turn}", PROMPTS[number], seed=1000 + number, max_tokens=short,
                                   **wide)
                          for number in (range(6) if turn == "first" else reversed(range(6)))])
-    if c.adapter.logprobs:  # first tokens are judged beside their lists
-        c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=2, **wide)
+    if c.adapter.logprobs:  # without top_k, whose cut may be within the noise of the one list of first tokens
+        c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=PAIR)
                          for number in range(128 if c.tokens_max <= 20000 else 400)])
     c.wire.post_all([c.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
 
@@ -52,15 +54,16 @@ def _same(j: Judge) -> None:
 
 
 def _neighbours(j: Judge) -> None:
+    """The same random numbers at neighbouring seeds, or one token later."""
     rows = j.of("seeds", "neighbours")
-    if len(rows) < 30:
+    drawn = draws.place(rows, j.records[rows[0][0]].settings, READINGS[0]).as_one_text(PAIR) if rows else draws.Drawn()
+    if drawn.tokens < 30:
         return
-    first = draws.place(rows, j.records[rows[0][0]].settings, READINGS[0]).first_tokens()
-    test = min(draws.judge(first), key=lambda test: test.p, default=None)
+    test = min(draws.judge(drawn), key=lambda test: test.p, default=None)
     bad = test if test is not None and test.p < draws.LEVEL / draws.TESTS else None
     j.add("neighbouring seeds", "biased" if bad else "ok",
-          f"first tokens of neighbouring seeds as one text, {bad.name}: p = {bad.p:.2g}; {bad.words}" if bad
-          else f"independent ({first.tokens} seeds)", rows[0][0])
+          f"tokens of neighbouring seeds as one text, {bad.name}: p = {bad.p:.2g}; {bad.words}" if bad
+          else f"independent ({len(rows)} seeds)", rows[0][0])
 
 
 def _none(j: Judge) -> None:

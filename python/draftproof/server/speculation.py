@@ -63,7 +63,8 @@ def ask(collector: Collector, cases: tuple[str, ...] = CASES) -> None:
     if not prompts:
         return
     before, begin = accepted(collector), collector.turn
-    while wire.left_s() > 0 and (collector.turn - begin) * LENGTH * len(cases) < collector.tokens_max:
+    # a request a token: half of them, so that the others have theirs
+    while wire.left_s() > 0 and 2 * (collector.turn - begin) * LENGTH * len(cases) < collector.tokens_max:
         turn = collector.turn
         texts = wire.post_all([
             collector.record("draws", f"{case} without logprobs", prompts[turn % len(prompts)], **ALL[case],
@@ -87,10 +88,11 @@ def score(collector: Collector, text: Record, ids: list[int], place: int) -> Rec
 
 
 def fill(records: list[Record], texts: dict[int, Text]) -> None:
-    """Gives texts that were drawn without logprobs the lists of their scores. Positions without one are not judged."""
+    """Gives texts that were drawn without logprobs their tokens, with the lists of their scores. Positions without one
+    are not judged."""
     at = {}
     for number, text in texts.items():
-        if records[number].question == "draws" and records[number].settings.get("logprobs", 0) is None:
+        if records[number].settings.get("logprobs", 0) is None:
             text.steps = [Step(token, float("-inf"), []) for token in text.ids]
             at[records[number].order] = number
     for number, record in enumerate(records):

@@ -6,8 +6,8 @@ logprobs alone, so the unknown tail of the vocabulary does not matter."""
 import math
 from dataclasses import dataclass
 
-# Parameters that leave open how much of a tail beyond the list is kept.
-CHANGING = {"top_p": 1.0, "min_p": 0.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "logit_bias": None}
+from .adapters import PARAMETERS
+
 SLACK = 0.01  # logits: noise of a server's arithmetic between list and draw; a cut nearer than that is ambiguous
 
 
@@ -103,8 +103,8 @@ def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, s
     if (asked <= 0 or reading.ignored == "top_k") and count == len(values):  # the tail of the list has a part
         tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
         power = 1.0 / temperature - 1.0
-        if any(settings.get(name) not in (neutral, None) and name != reading.ignored for name,
-               neutral in CHANGING.items()):
+        if any(one.moves and settings.get(name) not in (one.neutral, None) and name != reading.ignored
+               for name, one in PARAMETERS.items()):
             beyond = 1.0
         elif power == 0.0 or reading.scaled:
             rest = tail

@@ -37,7 +37,7 @@ class Record:
 
 @dataclass
 class Wire:
-    """Connections to `url`. Raises Error if the server is not reached, redirects, or `requests_max` is spent."""
+    """Connections to `url`. Raises Error if the server is not reached or redirects. `requests_max` ends the time."""
 
     url: str
     key_env: str | None = None
@@ -63,7 +63,9 @@ class Wire:
 
     def left_s(self) -> float:
         """Returns the seconds that are left, of the whole or of a part's share."""
-        return 0.0 if self.stopped else min(self.seconds_max, self.until_s) - (time.monotonic() - self.started)
+        if self.stopped or self.sent >= self.requests_max:
+            return 0.0
+        return min(self.seconds_max, self.until_s) - (time.monotonic() - self.started)
 
     def share(self, part: float) -> None:
         """Gives what follows this part of the time that is left of the whole."""
@@ -84,8 +86,6 @@ class Wire:
         """Returns status and text of the answer. One connection a thread is kept; a closed one is opened anew once."""
         with self.lock:
             self.sent += 1
-            if self.sent > self.requests_max:
-                raise Error(f"{self.requests_max} requests were sent; no more are allowed")
         headers = {"Content-Type": "application/json"}
         if self.key_env:
             headers["Authorization"] = "Bearer " + os.environ[self.key_env]

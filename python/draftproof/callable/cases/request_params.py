@@ -14,6 +14,12 @@ from .sample_cases import OF_PEERS, OFF, PEERS
 #: A window that no history is longer than.
 WHOLE = 1 << 16
 
+
+def within(prompt: list, output: list, last_n: int) -> tuple[list, list]:
+    """What the last `last_n` tokens of a prompt and its output have of each."""
+    return prompt[max(0, len(prompt) + len(output) - last_n):], output[-last_n:]
+
+
 PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
 HISTORIES = ("prompt_tokens", "output_tokens")
 COUNTS = ("min_tokens", "no_repeat_ngram_size", "min_tokens_to_keep", "dry_allowed_length", "dry_range")

@@ -11,6 +11,7 @@ from ..._core import Error
 from ..cases import rows
 from ..cases.constrained import ConstrainedCase, constrained_cases
 from ..cases.filter_cases import FilterCase, filter_case_of, filter_cases
+from ..cases.grammars import Matcher, evens
 from ..cases.ranges import Ranges, within
 from ..cases.sample_cases import SampleCase, params_of, sample_cases, step_case
 from ..cases.sample_sweep import sample_sweep
@@ -161,19 +162,30 @@ class Callee:
         return tokens_of_run(run)
 
     def called(self, logits: np.ndarray, params: dict[str, np.ndarray], seeds: np.ndarray) -> np.ndarray | None:
-        """A token of each row; None as in drawn."""
+        """A token of each row; None as in drawn. A constrained sampler has a forbidden token of more weight beside each
+        one; where that comes, it stands behind the vocabulary."""
         if self.clock() >= self.deadline:
             return None
-        if self.kind == "verify":
-            given: tuple[Any, ...] = (np.zeros(0, np.int32), np.zeros((0, logits.shape[1]), np.float32), logits,
-                                      np.zeros(len(logits), np.int64), Params(params, len(logits)), seeds)
+        given: tuple[Any, ...]
+        size, vocab_size = logits.shape
+        if self.kind == "constrained":
+            wide = np.zeros((size, 2 * vocab_size + 1), logits.dtype)
+            wide[:, :-1:2], wide[:, 1::2] = logits, np.nanmax(logits, axis=1, keepdims=True) + 2
+            given = (np.zeros(0, np.int32), None, wide, np.zeros(size, np.int64), Params(params, size), seeds,
+                     [Matcher(evens(wide.shape[1])) for _ in range(size)])
+        elif self.kind == "verify":
+            given = (np.zeros(0, np.int32), np.zeros((0, vocab_size), np.float32), logits, np.zeros(size, np.int64),
+                     Params(params, size), seeds)
         else:
-            given = (logits, Params(params, len(logits)), seeds)
+            given = (logits, Params(params, size), seeds)
         try:
-            return drawn_of(self.driver(*given), (len(logits), 1) if self.kind == "verify" else (len(logits),),
-                            "tokens")[0].reshape(-1)
+            tokens = drawn_of(self.driver(*given), (size,) if self.kind == "sample" else (size, 1),
+                              "tokens")[0].reshape(-1)
         except (CallFailure, Error):
             return None
+        if self.kind != "constrained":
+            return tokens
+        return np.where(tokens < 0, tokens, np.where(tokens % 2 == 0, tokens // 2, vocab_size))
 
     def left(self, logits: np.ndarray, params: dict[str, np.ndarray], _: np.ndarray) -> np.ndarray | None:
         """What a filter leaves of each row."""

@@ -9,7 +9,7 @@ from typing import Any, Collection, Iterator
 
 import numpy as np
 
-from ..cases.request_params import PENALTIES, WHOLE
+from ..cases.request_params import PENALTIES, WHOLE, within
 
 #: Where correct engines differ: by what is read, the readings, ours first.
 READINGS: dict[str, tuple[str, ...]] = {
@@ -60,13 +60,11 @@ def counted(row: Row, reading: Reading, vocab_size: int) -> tuple[np.ndarray, np
     """[V]: does a repetition penalty hold for a token; how often do frequency and presence penalties count it?"""
     n = min(int(row.params.get("penalty_last_n", WHOLE)), WHOLE)
     how = reading.get("penalty window", READINGS["penalty window"][0])
-    prompt, output = row.prompt, row.output[-n:]
-    if how.startswith("over prompt"):
-        prompt = row.prompt[max(0, len(row.prompt) + len(row.output) - n):]
-        if how.endswith("alike"):
-            prompt, output = [], [*prompt, *output]
-    elif how == "over the output alone":
-        prompt = []
+    prompt, output = within(row.prompt, row.output, n)
+    if not how.startswith("over prompt"):
+        prompt = [] if how == "over the output alone" else row.prompt
+    elif how.endswith("alike"):
+        prompt, output = [], [*prompt, *output]
     counts = np.bincount(np.asarray(output, np.int64), minlength=vocab_size)
     return (counts > 0) | np.isin(np.arange(vocab_size), prompt), counts
 

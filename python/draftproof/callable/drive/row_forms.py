@@ -77,6 +77,11 @@ def _fault(tokens: np.ndarray, group: np.ndarray, logits: np.ndarray, alpha: flo
     return f"{worst.name}: {audit.sentence}" if audit.verdict == "biased" and worst is not None else ""
 
 
+def _outside(tokens: np.ndarray) -> str:
+    outside = tokens[(tokens < -1) | (tokens >= SIZE)]
+    return f"{outside.size} tokens are outside of the vocabulary of {SIZE}, first {outside[0]}" if outside.size else ""
+
+
 def half_rows(called: Called, alpha: float) -> Form:
     """Rows of float16, whose distribution is that of the numbers that they hold."""
     logits = _logits().astype(np.float16)
@@ -85,7 +90,7 @@ def half_rows(called: Called, alpha: float) -> Form:
         return Form("rows of 16 bits", "", "rows of 16 bits are not taken", 0)
     flat = tokens.reshape(-1, *tokens.shape[2:])
     group = np.resize(np.arange(ROWS) % GROUPS, len(flat))
-    return Form("rows of 16 bits", _fault(flat, group, logits, alpha), "", len(flat))
+    return Form("rows of 16 bits", _outside(flat) or _fault(flat, group, logits, alpha), "", len(flat))
 
 
 def nan_rows(called: Called, alpha: float) -> Form:
@@ -100,11 +105,7 @@ def nan_rows(called: Called, alpha: float) -> Form:
         return Form(name, "", "a NaN logit: the call raises", 0)
     flat = tokens.reshape(-1, *tokens.shape[2:])
     group, of = np.resize(group, len(flat)), np.resize(is_nan, len(flat))
-    outside = flat[(flat < -1) | (flat >= SIZE)]
-    if outside.size:
-        return Form(name, f"{outside.size} tokens are outside of the vocabulary of {SIZE}, first {outside[0]}", "",
-                    len(flat))
-    if fault := _fault(flat[~of], group[~of], logits, alpha):
+    if fault := _outside(flat) or _fault(flat[~of], group[~of], logits, alpha):
         return Form(name, fault, "", len(flat))
     masked = logits.copy()
     masked[np.arange(GROUPS), np.argsort(-masked, axis=1)[:, 1]] = -np.inf
