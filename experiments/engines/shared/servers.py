@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import environments
 
 MODEL = environments.ROOT / "build" / "models" / "SmolLM2-135M-Instruct.gguf"
-START_S = 600.0
+START_S = 1200.0
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def serving(engine: environments.Engine, drafts: str) -> Iterator[str]:
         server = subprocess.Popen([engine.python, environments.ADAPTERS / engine.name / "serve.py", MODEL, drafts],
                                   stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True)
         assert server.stdout is not None
-        late = threading.Timer(START_S, server.kill)
+        late = threading.Timer(START_S, server.terminate)  # it ends its own
         late.start()
         try:
             url = next((line.strip() for line in server.stdout if line.startswith("http://")), "")
