@@ -42,6 +42,7 @@ struct BenchWork {
   std::optional<std::uint64_t> bytes;
   std::optional<double> acceptance_length;
   std::optional<std::uint64_t> message_bytes;
+  std::function<PolicyComparison()> compare;  // empty, or what all repeats but the first came to
 };
 
 struct BenchCase {
@@ -83,5 +84,8 @@ void mass_pass(const RowView& row);
 
 // The row of normal logits that row_cases() measures on.
 std::vector<float> bench_row(std::int64_t vocab_size);
+
+// Policy auto beside plain decoding of the shipped model; none where it is not there.
+std::vector<BenchCase> policy_cases(const std::vector<int>& threads, bool quick);
 
 }  // namespace draftproof

@@ -67,6 +67,7 @@ class Bench {
     if (!options_.quick) add(shipped_model_cases(options_.threads));
     add(scheduler_cases(sizes_));
     add(simulator_cases(sizes_));
+    if (options_.filter.starts_with("policy")) add(policy_cases(options_.threads, options_.quick));
     if (cases.size() == bandwidth_count)
       throw usage_error("--filter", "no measurement has '" + options_.filter + "' in its name");
     const std::optional<std::string> pytorch = choose_pytorch();
@@ -123,7 +124,7 @@ class Bench {
     double spent_ms = 0.0;
     const auto wanted = static_cast<std::size_t>(options_.repeat);
     while (body_ms.size() < wanted ||
-           (!options_.quick && !one.cold && spent_ms < kEnoughMs && body_ms.size() < kManyRepeats)) {
+           (!options_.quick && !one.cold && !work.compare && spent_ms < kEnoughMs && body_ms.size() < kManyRepeats)) {
       if (one.cold) probe_.read(1);
       body_ms.push_back(milliseconds_of(work.body));
       spent_ms += body_ms.back();
@@ -143,6 +144,7 @@ class Bench {
     result.message_bytes = work.message_bytes;
     result.acceptance_length = work.acceptance_length;
     result.goal = one.goal;
+    if (work.compare) result.policy = work.compare();
     if (!mass_ms.empty()) result.mass_pass_ms = *std::min_element(mass_ms.begin(), mass_ms.end());
     if (!one_row_ms.empty()) result.one_row_ms = *std::min_element(one_row_ms.begin(), one_row_ms.end());
     if (one.name == "read_bandwidth") bytes_per_s_[one.threads] = static_cast<double>(*work.bytes) / (result.ms * 1e-3);

@@ -1,7 +1,6 @@
 #include "cli/bench/result.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iomanip>
 #include <sstream>
 #include <vector>
@@ -32,12 +31,29 @@ std::string with_decimals(const Json& number, int decimals) {
   return out.str();
 }
 
-using Row = std::array<std::string, 12>;
+Json to_json(const std::string& name, const Speedup& of) {
+  return {{"ratio", finite(name, of.ratio)},
+          {"low", number_or_null(name, of.low)},
+          {"high", number_or_null(name, of.high)}};
+}
+
+// "0.993 [0.985, 1.001]"
+std::string in_words(const Json& of) {
+  if (of.is_null()) return "-";
+  return with_decimals(of["ratio"], 3) + " [" + with_decimals(of["low"], 3) + ", " + with_decimals(of["high"], 3) + "]";
+}
+
+using Row = std::vector<std::string>;
+
+// "ratio_to_mass_pass <= 1.15  met"
+std::string goal_of(const Json& json) {
+  if (json["goal"].is_null()) return "";
+  const Json& met = json["met"];
+  return json["goal"].get<std::string>() + (met.is_null() ? "" : met.get<bool>() ? "  met" : "  MISSED");
+}
 
 Row row_of(const BenchResult& result) {
   const Json json = to_json(result);
-  const Json& met = json["met"];
-  const Json& goal = json["goal"];
   return {result.name,
           std::to_string(result.threads),
           with_decimals(json["ms"], 3),
@@ -49,10 +65,34 @@ Row row_of(const BenchResult& result) {
           with_decimals(json["ratio_to_one_row"], 2),
           with_decimals(json["ratio_to_pytorch"], 1),
           with_decimals(json["ratio_to_llama_cpp"], 2),
-          goal.is_null() ? ""
-                         : goal.get<std::string>() + (met.is_null()     ? ""
-                                                      : met.get<bool>() ? "  met"
-                                                                        : "  MISSED")};
+          goal_of(json)};
+}
+
+Row policy_row_of(const BenchResult& result) {
+  const Json json = to_json(result);
+  const Json& ratios = json["ratio_to_plain"];
+  return {result.name,
+          std::to_string(result.threads),
+          in_words(ratios["clock"]),
+          in_words(ratios["cpu"]),
+          in_words(ratios["instructions"]),
+          goal_of(json)};
+}
+
+void print_rows(std::ostream& out, const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows)
+    for (std::size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      const std::string fill(widths[column] - row[column].size(), ' ');
+      const bool left = column == 0 || column + 1 == row.size();
+      line += (column == 0 ? "" : "  ") + (left ? row[column] + fill : fill + row[column]);
+    }
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
 }
 
 }  // namespace
@@ -83,6 +123,17 @@ Json to_json(const BenchResult& result) {
   json["ratio_to_llama_cpp"] = number_or_null(name, ratio(result.llama_cpp_ms, result.ms));
   json["llama_cpp_ms"] = number_or_null(name, result.llama_cpp_ms);
   json["acceptance_length"] = number_or_null(name, result.acceptance_length);
+  if (result.policy) {
+    const UsageRatios& ratios = result.policy->ratios;
+    json["ratio_to_plain_low"] = number_or_null(name, ratios.clock.low);
+    json["ratio_to_plain"] = {
+        {"clock", to_json(name, ratios.clock)},
+        {"cpu", to_json(name, ratios.cpu)},
+        {"instructions", ratios.instructions ? to_json(name, *ratios.instructions) : Json(nullptr)},
+        {"why_no_instructions", text_or_null(result.policy->why_no_instructions)}};
+    json["plain_steps"] = result.policy->plain_steps;
+    json["policy_steps"] = result.policy->policy_steps;
+  }
   json["goal"] = nullptr;
   json["met"] = nullptr;
   if (result.goal) {
@@ -98,22 +149,15 @@ Json to_json(const BenchResult& result) {
 void print_bench_table(std::ostream& out, std::span<const BenchResult> results) {
   std::vector<Row> rows{{"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass",
                          "of one row", "x PyTorch", "x llama.cpp", "goal"}};
-  for (const BenchResult& result : results) rows.push_back(row_of(result));
-  Row padding;
-  for (std::size_t column = 0; column < padding.size(); ++column) {
-    std::size_t width = 0;
-    for (const Row& row : rows) width = std::max(width, row[column].size());
-    padding[column].assign(width, ' ');
-  }
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      const std::string fill = padding[column].substr(row[column].size());
-      const bool left = column == 0 || column + 1 == row.size();
-      line += (column == 0 ? "" : "  ") + (left ? row[column] + fill : fill + row[column]);
-    }
-    out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
-  }
+  std::vector<Row> policies{{"name", "threads", "clock, x plain", "CPU, x plain", "instructions, x plain", "goal"}};
+  for (const BenchResult& result : results)
+    result.policy ? policies.push_back(policy_row_of(result)) : rows.push_back(row_of(result));
+  print_rows(out, rows);
+  if (policies.size() == 1) return;
+  out << '\n';
+  print_rows(out, policies);
+  if (const std::string& why = results.back().policy->why_no_instructions; !why.empty())
+    out << "\nInstructions are not counted (" << why << ").\n";
 }
 
 }  // namespace draftproof

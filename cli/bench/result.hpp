@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/bench/interleaved.hpp"
 #include "cli/shared/json_document.hpp"
 
 namespace draftproof {
@@ -17,6 +18,13 @@ struct BenchGoal {
   std::string metric;
   bool at_most = true;  // else at least
   double bound = 0.0;
+};
+
+// Two policies of decoding: how many times cheaper the second is, and where the time of steps without prompts went.
+struct PolicyComparison {
+  UsageRatios ratios;
+  std::string why_no_instructions;
+  Json plain_steps, policy_steps;
 };
 
 struct BenchResult {
@@ -33,6 +41,7 @@ struct BenchResult {
   std::optional<double> llama_cpp_ms;           // llama.cpp's, with the same model file
   std::optional<double> acceptance_length;      // of the verified batch: emitted tokens a request
   std::optional<std::uint64_t> message_bytes;   // of a row over devices: vectors that they sum or maximise
+  std::optional<PolicyComparison> policy;
   std::optional<BenchGoal> goal;
 };
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/speedup.hpp"
 #include "cli/speculate/options.hpp"
 #include "cli/speculate/rank_counts.hpp"
-#include "cli/speculate/speedup.hpp"
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
 #include "engine/grammar/compile_grammar.hpp"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "engine/model/shipped_model.hpp"
 #include "engine/transformer/transformer_kernels.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
@@ -151,6 +152,23 @@ TEST_CASE("bench prints a table and writes the document to the file that it is g
   std::ifstream file(path);
   const auto document = ordered_json::parse(file);
   CHECK(count_of(document.at("results"), "row_mass_scalar") == 1);
+}
+
+TEST_CASE("bench sets policy auto beside plain decoding of the shipped model, with intervals and where the time went") {
+  if (!draftproof::has_shipped_model()) return;
+  const ordered_json results = results_of({"--threads", "1", "--repeat", "3", "--filter", "policy_suffix_b4"});
+  const ordered_json& result = first_of(results, "policy_suffix_b4");
+  const ordered_json& ratios = result.at("ratio_to_plain");
+  for (const char* key : {"clock", "cpu"}) {
+    INFO(ratios.dump());
+    CHECK(ratios.at(key).at("low") <= ratios.at(key).at("ratio"));
+    CHECK(ratios.at(key).at("ratio") <= ratios.at(key).at("high"));
+    CHECK(ratios.at(key).at("low").get<double>() > 0.0);
+  }
+  CHECK(ratios.at("instructions").is_null() != ratios.at("why_no_instructions").is_null());
+  CHECK(result.at("goal") == "ratio_to_plain_low >= 0.98");
+  CHECK(result.at("plain_steps").at("draft_ms") == 0.0);
+  CHECK(result.at("policy_steps").at("verify_ms").get<double>() > 0.0);
 }
 
 TEST_CASE("bench refuses options that measure nothing") {

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/shared/speedup.hpp"
 #include "cli/speculate/measure.hpp"
 #include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/report.hpp"
-#include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"
 #include "engine/model/prompt_set.hpp"
 #include "sim/machine/machine_profile.hpp"

@@ -1,4 +1,4 @@
-#include "cli/speculate/speedup.hpp"
+#include "cli/shared/speedup.hpp"
 
 #include "reference/numerics/boost_math.hpp"
 
