@@ -28,6 +28,7 @@ DecodingOptions bounded(DecodingOptions options, const LanguageModel& target, st
     longest = std::max(longest, stream_of(target, options.unconditional_prompt).size());
   const auto room = target.context_len_max() - static_cast<std::int64_t>(longest - prompt.size());
   options.stop.max_model_len = std::min(options.stop.max_model_len.value_or(room), room);
+  options.verify.logprobs = options.verify.logprobs && options.keep_steps;  // of emissions, which nobody else looks at
   return options;
 }
 

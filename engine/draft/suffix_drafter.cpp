@@ -36,23 +36,29 @@ SuffixTree& SuffixDrafter::tree_of(const DraftContext& context) {
   return request.tree;
 }
 
-void SuffixDrafter::consider(const SuffixTree& tree, std::span<const Token> context, int draft_len_max,
-                             Match& best) const {
-  const auto longest = std::min(context.size(), static_cast<std::size_t>(parameters_.depth_max) - 1);
-  // Ends of the context that something followed, the shortest first. Where nothing followed one, nothing followed a
-  // longer one.
+// Places of the context's ends in a tree that it is no part of, by length from 1.
+std::vector<SuffixTree::Place> SuffixDrafter::found_ends(const SuffixTree& tree, std::span<const Token> context) const {
   std::vector<SuffixTree::Place> places;
-  for (auto length = static_cast<std::size_t>(parameters_.match_min); length <= longest; ++length) {
+  // Where nothing followed an end, nothing followed a longer one.
+  for (std::size_t length = 1; length <= std::min(context.size(), static_cast<std::size_t>(parameters_.depth_max) - 1);
+       ++length) {
     const auto place = tree.find(context.last(length));
     if (!place || !tree.most_frequent(*place)) break;
     places.push_back(*place);
   }
-  for (std::size_t i = places.size(); i-- > 0;) {
-    const std::size_t length = i + static_cast<std::size_t>(parameters_.match_min);
-    Match match{&tree, places[i], length, {}, {}, 0.0};
+  return places;
+}
+
+// The longest ends first.
+void SuffixDrafter::consider(const SuffixTree& tree, std::span<const SuffixTree::Place> ends, int draft_len_max,
+                             Match& best) const {
+  const auto least = static_cast<std::size_t>(parameters_.match_min);
+  for (std::size_t length = std::min(ends.size(), static_cast<std::size_t>(parameters_.depth_max) - 1); length >= least;
+       --length) {
+    Match match{&tree, ends[length - 1], length, {}, {}, 0.0};
     const double limit = std::min(static_cast<double>(draft_len_max), parameters_.factor * static_cast<double>(length));
     double probability = 1.0;
-    for (SuffixTree::Place at = places[i]; static_cast<double>(match.path.size() + 1) <= limit;) {
+    for (SuffixTree::Place at = match.place; static_cast<double>(match.path.size() + 1) <= limit;) {
       const auto next = tree.most_frequent(at);
       if (!next) break;
       const double frequency = static_cast<double>(next->count) / static_cast<double>(next->total);
@@ -114,8 +120,9 @@ void SuffixDrafter::propose(const DraftContext& context, const DraftPlan& plan, 
   out.evidence.clear();
   Match best;
   const int draft_len_max = plan.draft_len_max();
-  consider(tree_of(context), context.tokens, draft_len_max, best);
-  consider(earlier_, context.tokens, draft_len_max, best);
+  const SuffixTree& own = tree_of(context);
+  consider(own, own.ends(), draft_len_max, best);
+  if (earlier_.num_tokens() > 0) consider(earlier_, found_ends(earlier_, context.tokens), draft_len_max, best);
   if (!plan.is_chain() && plan.sampling == DraftSampling::any && best.tree != nullptr) {
     draft_tree_below(best, plan, out);
   } else {

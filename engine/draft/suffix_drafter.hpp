@@ -56,7 +56,8 @@ class SuffixDrafter final : public Drafter {
   };
 
   SuffixTree& tree_of(const DraftContext& context);
-  void consider(const SuffixTree& tree, std::span<const Token> context, int draft_len_max, Match& best) const;
+  std::vector<SuffixTree::Place> found_ends(const SuffixTree& tree, std::span<const Token> context) const;
+  void consider(const SuffixTree& tree, std::span<const SuffixTree::Place> ends, int draft_len_max, Match& best) const;
   void draft_tree_below(const Match& match, const DraftPlan& plan, Draft& out) const;
   void remember(std::span<const Token> output);
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int32_t kRoot = 0;
 constexpr int kDepthLimit = 1024;
+constexpr std::size_t kSlotsAtFirst = 64;
 
 std::uint64_t key(std::int32_t node, Token token) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(node)) << 32 | static_cast<std::uint32_t>(token);
@@ -16,23 +17,35 @@ std::uint64_t key(std::int32_t node, Token token) {
 
 }  // namespace
 
-SuffixTree::SuffixTree(int depth_max) : depth_max_(depth_max) {
+SuffixTree::SuffixTree(int depth_max) : depth_max_(depth_max), children_(kSlotsAtFirst) {
   if (depth_max < 2 || depth_max > kDepthLimit)
     throw usage_error("suffix decoding", "the depth is " + std::to_string(depth_max) + "; expected 2 to " +
                                              std::to_string(kDepthLimit) + " tokens");
   nodes_.push_back({.token = kPaddingToken, .depth = 0, .count = 2, .text = -1});
 }
 
+std::size_t SuffixTree::slot_of(std::uint64_t key) const {
+  // Fibonacci hashing: the upper bits of a product are those that all bits of the key reach.
+  std::size_t slot = static_cast<std::size_t>(key * 0x9E3779B97F4A7C15u >> 32) & (children_.size() - 1);
+  while (children_[slot].child >= 0 && children_[slot].key != key) slot = (slot + 1) & (children_.size() - 1);
+  return slot;
+}
+
 std::int32_t SuffixTree::child(std::int32_t node, Token token) const {
-  const auto found = children_.find(key(node, token));
-  return found == children_.end() ? -1 : found->second;
+  return children_[slot_of(key(node, token))].child;
 }
 
 std::int32_t SuffixTree::add_child(std::int32_t node, Token token, std::int64_t text) {
   const auto added = static_cast<std::int32_t>(nodes_.size());
   nodes_.push_back({.token = token, .depth = at(node).depth + 1, .next_sibling = at(node).first_child, .text = text});
   at(node).first_child = added;
-  children_.emplace(key(node, token), added);
+  if (2 * nodes_.size() > children_.size()) {
+    std::vector<Slot> old(2 * children_.size());
+    old.swap(children_);
+    for (const Slot& slot : old)
+      if (slot.child >= 0) children_[slot_of(slot.key)] = slot;
+  }
+  children_[slot_of(key(node, token))] = {key(node, token), added};
   return added;
 }
 
@@ -94,6 +107,12 @@ std::optional<SuffixTree::Place> SuffixTree::find(std::span<const Token> string)
     }
   }
   return place;
+}
+
+std::vector<SuffixTree::Place> SuffixTree::ends() const {
+  std::vector<Place> places;
+  for (auto node = open_.rbegin(); node != open_.rend() && at(*node).count > 1; ++node) places.push_back({*node, -1});
+  return places;
 }
 
 std::optional<SuffixTree::Continuation> SuffixTree::most_frequent(const Place& place) const {

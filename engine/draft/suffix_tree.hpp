@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/token.hpp"
@@ -32,6 +31,8 @@ class SuffixTree {
     std::int64_t text = -1;  // where the next token stands, inside an only occurrence
   };
   std::optional<Place> find(std::span<const Token> string) const;
+  // Place m - 1 is that of the open document's last m tokens, as find() finds it; as many as occurred before.
+  std::vector<Place> ends() const;
 
   struct Continuation {
     Token token;
@@ -59,6 +60,13 @@ class SuffixTree {
     std::int64_t text;  // behind the first occurrence
   };
 
+  // (node, token) -> child, by open addressing: one line of memory a look, which is cold in every step.
+  struct Slot {
+    std::uint64_t key;
+    std::int32_t child = -1;  // negative: free
+  };
+
+  std::size_t slot_of(std::uint64_t key) const;  // that of the key, or the free one for it
   std::int32_t child(std::int32_t node, Token token) const;
   std::int32_t add_child(std::int32_t node, Token token, std::int64_t text);
   void counted(std::int32_t node, std::int32_t child);
@@ -70,7 +78,7 @@ class SuffixTree {
   std::vector<Token> text_;  // all documents; kPaddingToken is the border behind one
   std::int64_t borders_ = 0;
   std::vector<Node> nodes_;
-  std::unordered_map<std::uint64_t, std::int32_t> children_;  // (node, token) -> child
+  std::vector<Slot> children_;      // a power of two, at most half of them taken
   std::vector<std::int32_t> open_;  // the nodes of the ends of the open document, the longest first
 };
 

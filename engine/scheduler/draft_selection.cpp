@@ -55,10 +55,14 @@ void DraftSelection::choose(std::span<const Offer> offers, std::int64_t rows) co
   };
   std::vector<Candidate> candidates;
   std::vector<double> of_path;
+  std::int64_t own_rows = 0;
   for (std::size_t i = 0; i < offers.size(); ++i) {
     const Draft& draft = *offers[i].draft;
+    own_rows += offers[i].num_streams;
     if (draft.evidence.empty()) {
-      rows += std::int64_t{draft.tree.size()} * offers[i].num_streams;
+      const std::int64_t drafted = std::int64_t{draft.tree.size()} * offers[i].num_streams;
+      rows += drafted;
+      own_rows += drafted;
       continue;
     }
     of_path.clear();
@@ -73,12 +77,14 @@ void DraftSelection::choose(std::span<const Offer> offers, std::int64_t rows) co
   std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::per_row);  // parents stay before children
   const auto batch = static_cast<std::int64_t>(offers.size());
   auto tokens = static_cast<double>(batch);
-  double best = tokens / cost_->target_ns(planned_pass(rows, batch));
+  const double prompts_ns =
+      cost_->target_ns(planned_pass(rows, batch)) - cost_->target_ns(planned_pass(std::min(own_rows, rows), batch));
+  double best = tokens / (cost_->target_ns(planned_pass(rows, batch)) - prompts_ns);
   std::size_t kept = 0;
   for (std::size_t n = 0; n < candidates.size(); ++n) {
     tokens += candidates[n].likelihood;
     rows += candidates[n].rows;
-    const double goodput = tokens / cost_->target_ns(planned_pass(rows, batch));
+    const double goodput = tokens / (cost_->target_ns(planned_pass(rows, batch)) - prompts_ns);
     if (goodput <= best) continue;
     best = goodput;
     kept = n + 1;

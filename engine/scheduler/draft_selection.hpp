@@ -7,6 +7,9 @@
 //   kept                   the n likeliest nodes, with n that makes largest
 //                          (requests + sum of the likelihoods) / target_ns(rows + rows of the nodes)
 //
+// Rows of prompts in the same step are other work: of its time what a step of the requests alone would take counts, and
+// what the nodes add. Else a long step would seem to make drafts cheap.
+//
 // A parent is at least as likely as its children, so what is kept is a tree. Where nothing is likely nothing is
 // drafted, and the step is one of plain decoding. Drafts are chosen by the context alone and before any row is
 // computed, so verifiers stay exact.
@@ -37,7 +40,7 @@ class DraftSelection {
     std::int32_t num_streams;  // rows that a node costs
   };
   // Leaves of each draft the nodes that are worth their rows; of drafts without evidence all. rows: of the step without
-  // drafts.
+  // drafts, prompts included.
   void choose(std::span<const Offer> offers, std::int64_t rows) const;
 
   // The tokens that came where `offered` had been proposed. Nodes that were not kept are judged too, as far as the

@@ -1,6 +1,7 @@
 #include "engine/scheduler/speculation_policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr double kShareOfLooks = 0.006;  // of the time, for each kind
 constexpr std::int64_t kStale = 64;      // steps
+constexpr double kSurprise = 0.1;        // by which a time may turn out shorter than it was
+constexpr double kGuess = 0.3;           // the same of one that was never taken
 
 }  // namespace
 
@@ -137,11 +140,24 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
     }
     return tokens;
   };
-  // Looks: each when its kind's share of the time pays for what it loses by what is known.
+  // Looks: each where it could show something better, and when its kind's share of the time pays for what it loses by
+  // what is known.
   const double now_ns = ns_of(longest, drafting_requests, longest * drafting);
+  const double rate_most = likely_rate_most();
+  const auto could_be_better = [&](std::int32_t length) {
+    auto tokens = static_cast<double>(batch_);
+    double survival = 1.0;
+    for (std::int32_t j = 0; j < length; ++j)
+      tokens += static_cast<double>(drafting_requests) * (survival *= rate_most);
+    const double share = own_->knows(rows + length * drafting) ? kSurprise : kGuess;
+    double least_ns = (1.0 - share) * ns_of(length, drafting_requests, length * drafting);
+    if (length > longest) least_ns = std::max(least_ns, now_ns);  // more rows do not take less
+    return tokens * now_ns > tokens_of(longest) * least_ns;
+  };
   const auto looks_at = [&](std::int32_t length) {
     const std::int64_t wanted = rows + length * drafting;
     if (own_->knows(wanted) && own_->age(wanted) <= kStale) return false;
+    if (!could_be_better(length)) return false;
     const double as_now_ns = now_ns * tokens_of(length) / tokens_of(longest);
     const double lost_ns = std::max(ns_of(length, drafting_requests, length * drafting) - as_now_ns, 0.0);
     const double late_ns = longest == 0 ? late_ns_ * static_cast<double>(drafting_requests) : 0.0;
@@ -154,11 +170,23 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
   if (longest > 0 && looks_at(0)) return;
   if (longest < longest_ && (longest > 0 || late_ns_ >= 0.0) && looks_at(longest + 1)) return;
   if (longest > 0) return;
+  std::int32_t better = 1;
+  while (better <= most + 1 && !could_be_better(better)) ++better;
+  if (better > most + 1) return;
   const double lost_ns = ns_of(1, 1, 1) - now_ns;
   if (acceptance_ns_ < lost_ns + std::max(late_ns_, 0.0)) return;
   acceptance_ns_ -= lost_ns;
   freshest_->probes = true;
   look_ = Look::acceptance;
+}
+
+// What the batch's rate could be: two standard deviations above its mean, of what was judged, which counts half as much
+// with every kStale steps without drafts.
+double SpeculationPolicy::likely_rate_most() const {
+  const double weight = std::exp2(-static_cast<double>(undrafted_steps_) / static_cast<double>(kStale));
+  const double judged = weight * judged_ + 2.0;
+  const double mean = (weight * accepted_ + 1.0) / judged;
+  return std::min(mean + 2.0 * std::sqrt(mean * (1.0 - mean) / (judged + 1.0)), 1.0);
 }
 
 void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
@@ -183,6 +211,7 @@ void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
     passes = std::max(passes, std::min(drafted, plan.requests[i].draft_depth_max));
     drafting += drafted > 0 ? 1 : 0;
   }
+  undrafted_steps_ = drafting > 0 ? 0 : undrafted_steps_ + 1;
   // Rows of prompts have no logits, so they say little of rows that have.
   if (plan.num_tokens == streams)
     own_->observe(rows, std::ssize(plan.requests), planned_drafting(passes, drafting), ns,

@@ -12,9 +12,10 @@
 //
 // Automatic: drafts that were looked up are kept as rule likely keeps them, of others as many as goodput finds best,
 // both by what steps take here (own_step_cost.hpp). A draft length is tried only where the one below it has been timed,
-// and first none. What could be better than it seems is looked at now and then, for a hundredth of the time: a draft of
-// one request (acceptance), one of every request where none drafts, and none where they do (time). A batch that has a
-// request whose tokens depend on its drafts is drafted whole, by the costs expected.
+// and first none. What could be better than it seems, by what is known of acceptance and times and how surely, is looked
+// at now and then, for a hundredth of the time at most: a draft of one request (acceptance), one of every request where
+// none drafts, and none where they do (time). A batch that has a request whose tokens depend on its drafts is drafted
+// whole, by the costs expected.
 //
 // Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
 // c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are
@@ -163,6 +164,7 @@ class SpeculationPolicy {
   // Sets limits_, with at most `most` drafts a request.
   void choose_limits(std::int64_t other_tokens, std::int32_t most);
   void choose_by_times(std::int64_t other_tokens);
+  double likely_rate_most() const;
   void time(const StepPlan& plan, const StepOutcome& outcome);
 
   // One more draft for every request of a class.
@@ -201,6 +203,7 @@ class SpeculationPolicy {
   SpeculationState* freshest_ = nullptr;  // its draft has least to make up for
   double acceptance_ns_ = 0.0;            // that looks at acceptance and at times may take now
   double times_ns_ = 0.0;
+  std::int64_t undrafted_steps_ = 0;  // since one that drafted
   double late_ns_ = -1.0;  // that a draft behind steps without takes to make up for them; negative: none was tried
   enum class Look : std::uint8_t { none, acceptance, times } look_ = Look::none;  // that this step takes
 };

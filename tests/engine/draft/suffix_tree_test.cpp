@@ -67,6 +67,13 @@ TEST_CASE("a suffix tree counts what followed every string of its documents, as 
                                 : static_cast<Token>(random() % static_cast<unsigned>(vocab));
         tree.append(token);
         text.push_back(token);
+        const std::vector<SuffixTree::Place> ends = tree.ends();
+        for (std::size_t length = 1; length < std::min(text.size(), static_cast<std::size_t>(depth_max)); ++length) {
+          const Tokens end(text.end() - static_cast<long>(length), text.end());
+          const auto place = tree.find(end);
+          REQUIRE((length <= ends.size()) == (place && tree.most_frequent(*place)));
+          if (length <= ends.size()) CHECK(ends[length - 1].node == place->node);
+        }
         if (step % 7 != 0) continue;
         for (const Tokens& document : documents)
           for (std::size_t start = 0; start < document.size(); ++start)
