@@ -3,8 +3,8 @@
 //
 //   turn      the side that has emitted fewer tokens; of equal ones the two begin in turns
 //   round     all the work, both ways; a pair of sums
-//   interval  95 %, Student's t on the logarithms of the rounds' ratios (cli/shared/speedup.hpp): rounds are of the same
-//             requests, so what varies is the machine, and what a policy makes of its times
+//   interval  95 %, Student's t on the logarithms of the rounds' ratios (cli/shared/speedup.hpp): rounds are of the
+//             same requests, so what varies is the machine, and what a policy makes of its times
 #pragma once
 
 #include <array>

@@ -66,10 +66,12 @@ DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
   if (name == "head" || name.starts_with("head@")) {
     choice.kind = DrafterKind::head;
     choice.path = argument;
-    if (name == "head") return choice;
+    choice.as_in_file = name == "head@file";
+    if (name == "head" || choice.as_in_file) return choice;
     const auto bits = read_integer(name.substr(5), 2, 8);
     if (!bits)
-      throw usage_error(where, "is '" + std::string(text) + "'; expected head:PATH or head@BITS:PATH, 2 to 8 bits");
+      throw usage_error(
+          where, "is '" + std::string(text) + "'; expected head:PATH, head@file:PATH or head@BITS:PATH, 2 to 8 bits");
     choice.number = static_cast<int>(*bits);
     return choice;
   }

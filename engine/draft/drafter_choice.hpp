@@ -17,7 +17,8 @@ enum class DrafterKind : std::uint8_t {
   layer_skip,     // layer_skip:10-14,20, the target without these layers (counted from 0)
   requantised,    // requantised:3, the target with its weights rounded to 2 to 8 bits
   ngram,          // ngram:3, an n-gram model of this order; of targets that are n-gram models
-  head,           // head:PATH, a head trained for the target; head@8:PATH, its weights rounded to 2 to 8 bits
+  head,           // head:PATH, a head trained for the target; head@8:PATH, its weights rounded to 2 to 8 bits;
+                  // head@file:PATH, in the types of its file
 };
 
 inline constexpr int kSaThreshold = 4;  // TensorRT-LLM's default
@@ -26,7 +27,8 @@ struct DrafterChoice {
   DrafterKind kind = DrafterKind::none;
   std::string path;                    // model, head
   std::vector<std::int64_t> left_out;  // layer_skip, ascending
-  int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
+  int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 where none are named
+  bool as_in_file = false;             // head@file
   bool guided = false;                 // head: under guidance drafts are guided too
   bool discards_kv = false;            // a model: its KV behind every step
   bool matches_strings = false;        // a model of another vocabulary: string-level exact match (SLEM)

@@ -20,6 +20,7 @@ namespace {
 constexpr int kLookupMin = 2;
 constexpr int kByteLookupMin = 3;
 constexpr int kLookupMax = 16;
+constexpr int kPackedBits = 8;  // of a head's matrices
 
 // A drafter with the model that it reads.
 struct DrafterWithModel {
@@ -54,6 +55,15 @@ std::vector<std::int64_t> layers_without(const TransformerModel& model, const Dr
   for (std::int64_t layer = 0; layer < count; ++layer)
     if (!std::ranges::binary_search(choice.left_out, layer)) layers.push_back(layer);
   return layers;
+}
+
+// Are most of the weights that a head multiplies with numbers of 16 or 32 bits?
+bool has_wide_weights(const HeadTensors& head) {
+  std::int64_t more = 0;  // wide ones than others
+  for (const WeightTensor* tensor : tensors_of(head))
+    if (tensor != &head.embedding && tensor != &head.markov_in)  // whose rows are looked up
+      more += (info_of(tensor->kind).block_len == 1 ? 1 : -1) * tensor->rows * tensor->columns;
+  return more > 0;
 }
 
 }  // namespace
@@ -96,6 +106,15 @@ std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, con
   return {ngram, &ngram->model};
 }
 
+DrafterChoice with_packed_head(DrafterChoice choice) {
+  if (choice.kind != DrafterKind::head || choice.number != 0 || choice.as_in_file) return choice;
+  if (!has_wide_weights(open_head_files(choice.path))) return choice;
+  choice.number = kPackedBits;
+  const std::size_t at = choice.text.rfind("head:" + choice.path);
+  if (at != std::string::npos) choice.text.replace(at, 4, "head@" + std::to_string(kPackedBits));
+  return choice;
+}
+
 std::shared_ptr<DraftHead> open_head(const DrafterChoice& choice, const TextModel& target,
                                      const TextModelOptions& options, const std::string& where) {
   const TransformerModel& model = transformer_of(target, choice, where);
@@ -122,7 +141,8 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
                                            std::max(1, options.threads));
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
   if (choice.kind == DrafterKind::head)
-    return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature, choice.guided);
+    return std::make_shared<HeadDrafter>(open_head(with_packed_head(choice), target, options, where), draft_temperature,
+                                         choice.guided);
   if (choice.matches_strings) {
     const auto model = std::make_shared<TextModel>(open_text_model(choice.path, choice.path, options, where));
     if (have_same_vocabulary(target, *model))

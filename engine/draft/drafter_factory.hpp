@@ -16,13 +16,18 @@ class DraftHead;
 std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, const TextModel& target,
                                                 const TextModelOptions& options, const std::string& where);
 
-// The head of a choice head:PATH. Errors: as below.
+// head:PATH of weights in 16 or 32 bits becomes head@8:PATH, which accepts as much and takes a quarter of the time
+// (docs/heads.md); other choices stay. Errors: those of opening its files.
+DrafterChoice with_packed_head(DrafterChoice choice);
+
+// The head of a choice head:PATH, in the types of its file where no bits are named. Errors: as below.
 std::shared_ptr<DraftHead> open_head(const DrafterChoice& choice, const TextModel& target,
                                      const TextModelOptions& options, const std::string& where);
 
-// Null for none. `target` must outlive the drafter. draft_temperature: of drafters with probabilities; absent: that of
-// each request, with its filters. Errors at `where` (usage, input): a drafter that the target has not got (layers of an
-// n-gram model), a layer that there is not, a model that cannot be read or that shares no token.
+// Null for none; heads as with_packed_head() says. `target` must outlive the drafter. draft_temperature: of drafters
+// with probabilities; absent: that of each request, with its filters. Errors at `where` (usage, input): a drafter that
+// the target has not got (layers of an n-gram model), a layer that there is not, a model that cannot be read or that
+// shares no token.
 std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextModel& target,
                                       std::optional<float> draft_temperature, const TextModelOptions& options,
                                       const std::string& where);

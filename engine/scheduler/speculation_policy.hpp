@@ -12,10 +12,10 @@
 //
 // Automatic: drafts that were looked up are kept as rule likely keeps them, of others as many as goodput finds best,
 // both by what steps take here (own_step_cost.hpp). A draft length is tried only where the one below it has been timed,
-// and first none. What could be better than it seems, by what is known of acceptance and times and how surely, is looked
-// at now and then, for a hundredth of the time at most: a draft of one request (acceptance), one of every request where
-// none drafts, and none where they do (time). A batch that has a request whose tokens depend on its drafts is drafted
-// whole, by the costs expected.
+// and first none. What could be better than it seems, by what is known of acceptance and times and how surely, is
+// looked at now and then, for a hundredth of the time at most: a draft of one request (acceptance), one of every
+// request where none drafts, and none where they do (time). A batch that has a request whose tokens depend on its
+// drafts is drafted whole, by the costs expected.
 //
 // Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
 // c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are

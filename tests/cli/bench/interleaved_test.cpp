@@ -10,8 +10,8 @@
 namespace draftproof {
 namespace {
 
-// A step takes 1 ms, what the machine does for seconds at a time makes it half as long again, and now and then something
-// else has the processor. Steps of the second side take `slower` times as long.
+// A step takes 1 ms, what the machine does for seconds at a time makes it half as long again, and now and then
+// something else has the processor. Steps of the second side take `slower` times as long.
 class NoisyMachine {
  public:
   NoisyMachine(double slower, std::uint64_t seed) : slower_(slower), random_(seed) {}

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/draft/drafter_factory.hpp"
 #include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 
@@ -45,6 +46,22 @@ TEST_CASE("the drafter of a model with an MTP layer in its own files is that lay
     write_folder_with_mtp(model, is_qwen);
     CHECK(automatic_drafter(model.path()) == "head:" + model.path());
   }
+}
+
+TEST_CASE("a head of wide weights is packed to 8 bits unless its file's types are asked for, and its name says so") {
+  const TemporaryFolder folder;
+  const std::string wide = folder.file("wide.gguf");
+  write_whole_file(wide, gguf_with_mtp().bytes());
+  const auto packed = [](const std::string& text) { return with_packed_head(parse_drafter(text, "--drafter")); };
+  CHECK(packed("head:" + wide).number == 8);
+  CHECK(packed("head:" + wide).text == "head@8:" + wide);
+  CHECK(packed("suffix+head:" + wide).text == "suffix+head@8:" + wide);
+  CHECK(packed("head@4:" + wide).number == 4);
+  CHECK(packed("head@file:" + wide).number == 0);
+  CHECK(packed("head@file:" + wide).text == "head@file:" + wide);
+  CHECK(packed("suffix").text == "suffix");
+  const std::string narrow = DRAFTPROOF_SOURCE_DIR "/experiments/heads/smollm2-eagle3/eagle3.gguf";
+  CHECK(packed("head:" + narrow).number == 0);
 }
 
 TEST_CASE("a drafter in front of another is named before a plus and stands before one other alone") {
