@@ -49,7 +49,7 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
   if (test.null_distribution == NullDistribution::certainty) {
     if (test.rejects) {
       text << "refuted: " << short_number(test.statistic) << " of " << test.n << " " << test.unit
-           << " are impossible under the distribution";
+           << (test.name == "well_formed" ? " are malformed" : " are impossible under the distribution");
       if (!test.worst_cells.empty()) text << ", first " << test.worst_cells.front().label();
     } else {
       text << "none of " << test.n << " " << test.unit

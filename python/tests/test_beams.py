@@ -159,3 +159,14 @@ def test_the_programs_own_beam_search_is_consistent():
     worse = draftproof.audit_beams([beam["tokens"] for beam in beams[1:]], [beam["score"] for beam in beams[1:]],
                                    logits_of, max_tokens=most)
     assert [failure.name for failure in worse.failures] == ["search"], worse.sentence
+
+
+def test_an_end_may_be_one_id_and_a_length_penalty_is_proposed_only_where_it_explains_all_scores():
+    beams, scores = engine(model(3))
+    assert draftproof.audit_beams(beams, scores, model(3), eos_ids=EOS, max_tokens=MOST).verdict == "consistent"
+    with pytest.raises(draftproof.Error, match="max_tokens: is 0; expected 1 or more"):
+        draftproof.audit_beams(beams, scores, model(3), eos_ids=[EOS], max_tokens=0)
+    others = engine(model(3), a=0.6)
+    of_other = draftproof.audit_beams(*others, model(3), eos_ids=[EOS]).sentence
+    of_one = draftproof.audit_beams(beams, [scores[0], scores[1] - 0.01, *scores[2:]], model(3), eos_ids=[EOS]).sentence
+    assert "with a length penalty of 0.6" in of_other and "1 of 3 scores" in of_one and "penalty of" not in of_one

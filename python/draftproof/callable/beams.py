@@ -145,7 +145,7 @@ class _Search:
 
 
 def audit_beams(tokens: Sequence[Any], scores: Any, logits_of: Callable[[list[int]], Any], *,
-                eos_ids: Sequence[int] = (),
+                eos_ids: Union[int, Sequence[int]] = (),
                 max_tokens: int | None = None, beam_width: int | None = None, length_penalty: float = 1.0,
                 early_stopping: Union[bool, str, None] = None, prompt_len: int | None = None,
                 tolerance: float = 1e-3) -> BeamAudit:
@@ -169,14 +169,16 @@ def audit_beams(tokens: Sequence[Any], scores: Any, logits_of: Callable[[list[in
              one in enumerate(tokens)]
     given = np.asarray(_forms.as_numpy(scores, "scores"), np.float64)
     if not beams or given.shape != (len(beams),) or not np.isfinite(given).all():
-        raise Error(f"scores: has shape {list(given.shape)} beside {len(beams)} hypotheses; expected a finite number "
-                    "for each, and one or more")
+        raise Error(f"scores: has shape {list(given.shape)} beside {len(beams)} hypotheses, "
+                    f"{int(np.isfinite(given).sum())} finite; expected a finite number for each, and one or more")
+    if max_tokens is not None and max_tokens < 1:
+        raise Error(f"max_tokens: is {max_tokens}; expected 1 or more")
     if early_stopping not in (None, True, False, "never"):
         raise Error(f"early_stopping: is {early_stopping!r}; expected True, False, 'never' or None")
     width = len(beams) if beam_width is None else beam_width
     if width < len(beams):
         raise Error(f"beam_width: is {width} beside {len(beams)} hypotheses; expected as many or more")
-    rows, eos = _Rows(logits_of), frozenset(int(one) for one in eos_ids)
+    rows, eos = _Rows(logits_of), frozenset(np.ravel(np.asarray(eos_ids, np.int64)).tolist())
     failures = list(_shapes(beams, given, eos, max_tokens))
     sums, impossible = _sums(beams, rows)
     failures += impossible
@@ -253,7 +255,8 @@ def _fitting(beams: list[tuple[int, ...]], scores: np.ndarray, sums: list[float]
                 f"{due[name][i]:.6g} is due")
     long = [k for k, one in enumerate(beams) if len(one) > 1 and sums[k] < 0.0 and scores[k] < 0.0]
     fitted = np.array([np.log(sums[k] / scores[k]) / np.log(len(beams[k])) for k in long])
-    if len(long) > 1 and np.ptp(fitted) < 0.02:
+    lengths = np.array([max(1, len(one)) for one in beams], np.float64)
+    if len(long) > 1 and np.allclose(sums / lengths ** fitted.mean(), scores, rtol=tolerance, atol=tolerance):
         sentence += f"; all of them would be with a length penalty of {fitted.mean():.3g}"
     return {}, [BeamFailure("score", sentence)]
 
