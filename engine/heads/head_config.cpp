@@ -18,17 +18,9 @@ bool may_change_arithmetic(const nlohmann::json& value) {
   return value.is_structured() && !value.empty();
 }
 
-bool has_experts(const JsonFields& config) {
-  for (const char* const key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
-    if (config.integer(key).value_or(0) > 0) return true;
-  return false;
-}
-
 void refuse_unknown_keys(const JsonFields& config, const HeadKeys& read) {
-  const bool is_dense = !has_experts(config);
   for (const auto& [key, value] : config.json().items())
-    if (!is_key_of_every_format(key) && !is_key_of(read, key) && !(is_dense && is_key_of_experts(key)) &&
-        may_change_arithmetic(value))
+    if (!is_key_of_every_format(key) && !is_key_of(read, key) && may_change_arithmetic(value))
       throw input_error(config.where(), in_quotes(key) + " is " + printable_line(value.dump()).substr(0, 60) +
                                             ", which may change the arithmetic and is not implemented; expected a "
                                             "head without it");
@@ -179,6 +171,8 @@ void read_layers(const JsonFields& config, const TensorCollector& tensors, HeadC
                        tensors.contains(names.first_layer + names.of_layer->query_bias);
   shape.has_qk_norm = config.boolean("qk_norm").value_or(false) || shape.architecture == "qwen3" ||
                       tensors.contains(names.first_layer + names.of_layer->query_norm);
+  if (!has_experts(tensors, names.first_layer)) shape.experts = {};
+  if (shape.experts.shared != 0) shape.feed_forward = shape.experts.shared;
   for (const std::string& type : config.strings("layer_types").value_or(std::vector<std::string>{}))
     if (type != "full_attention")
       refuse(config, "'layer_types' has " + in_quotes(type) + "; expected full_attention for every layer");

@@ -314,9 +314,12 @@ std::int64_t weights_per_pass(const HeadTensors& head) {
     weights += logits;
   }
   if (d.family == HeadFamily::medusa) return weights;
-  for (const LayerWeights& layer : head.layers)
+  for (const LayerWeights& layer : head.layers) {
     for (const WeightTensor* const tensor : layer.tensors())
       if (tensor->rows > 1) add(*tensor);
+    const std::int64_t unused = std::ssize(layer.experts) - (layer.experts.empty() ? 0 : d.shape.experts.chosen);
+    weights -= unused * 3 * d.shape.experts.feed_forward * d.shape.width;
+  }
   if (!fuses_features(d.family)) add(head.fuse);
   add(head.markov_out);
   return weights + logits;

@@ -10,7 +10,7 @@ constexpr std::string_view kLayerKeys =
     " model_type num_hidden_layers hidden_size intermediate_size num_attention_heads num_key_value_heads "
     "max_position_embeddings head_dim rms_norm_eps rope_theta rope_parameters rope_scaling tie_word_embeddings "
     "hidden_act use_sliding_window sliding_window vocab_size layer_types attention_bias partial_rotary_factor "
-    "logit_scale qk_norm ";
+    "logit_scale qk_norm use_qk_norm ";
 
 // Keys of training, of generation and of the library that wrote the file.
 constexpr std::string_view kHarmlessKeys =
@@ -25,11 +25,13 @@ constexpr std::string_view kHarmlessKeys =
     "tie_encoder_decoder tokenizer_class top_k top_p torch_dtype transformers_version ttt_length typical_p "
     "unk_token_id use_cache version ";
 
-// Keys of routers and experts, which are ignored where a head has none.
+// Keys of routers and experts: read by describe_config(), of training, or of which layers have experts, which the
+// tensors say.
 constexpr std::string_view kExpertKeys =
     " aux_loss_alpha decoder_sparse_step ep_size first_k_dense_replace interleave_moe_layer_step mlp_only_layers "
-    "moe_intermediate_size moe_layer_freq n_group n_shared_experts norm_topk_prob num_experts_per_tok "
-    "output_router_logits routed_scaling_factor router_aux_loss_coef router_jitter_noise scoring_func seq_aux "
+    "moe_intermediate_size moe_layer_freq n_group n_routed_experts n_shared_experts norm_topk_prob num_experts "
+    "num_experts_per_tok output_router_logits routed_scaling_factor router_aux_loss_coef router_jitter_noise "
+    "scoring_func seq_aux "
     "shared_expert_intermediate_size topk_group topk_method ";
 
 constexpr std::string_view kSpeculatorsKeys =
@@ -198,11 +200,7 @@ const HeadFormat* find_format(std::string_view name, std::string_view type) {
 }
 
 bool is_key_of_every_format(std::string_view key) {
-  return is_word_of(kLayerKeys, key) || is_word_of(kHarmlessKeys, key);
-}
-
-bool is_key_of_experts(std::string_view key) {
-  return is_word_of(kExpertKeys, key);
+  return is_word_of(kLayerKeys, key) || is_word_of(kHarmlessKeys, key) || is_word_of(kExpertKeys, key);
 }
 
 }  // namespace draftproof

@@ -35,7 +35,5 @@ const HeadFormat* find_format(std::string_view name, std::string_view type);
 // Keys of every format: those that describe_config() reads, and those of training, of generation and of the library
 // that wrote the file.
 bool is_key_of_every_format(std::string_view key);
-// Keys of routers and experts, which are ignored where a config has no number of experts.
-bool is_key_of_experts(std::string_view key);
 
 }  // namespace draftproof

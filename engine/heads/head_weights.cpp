@@ -87,9 +87,13 @@ HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
   for (const LayerWeights& layer : tensors.layers) {
     PackedLayer& packed = out.body.layers.emplace_back(pack_layer(layer, threads));
     if (bits == 0) continue;
-    for (auto* const of :
-         {&packed.query, &packed.key, &packed.value, &packed.attention_out, &packed.gate, &packed.up, &packed.down})
-      *of = round_matrix(**of, kind_for_bits(bits), threads);
+    // A router stays as it is.
+    std::vector<std::shared_ptr<const PackedMatrix>*> rounded{
+        &packed.query, &packed.key, &packed.value, &packed.attention_out, &packed.gate, &packed.up, &packed.down};
+    for (PackedMixture::Expert& expert : packed.mixture.experts)
+      rounded.insert(rounded.end(), {&expert.gate, &expert.up, &expert.down});
+    for (auto* const of : rounded)
+      if (*of) *of = round_matrix(**of, kind_for_bits(bits), threads);
   }
   out.body.out_norm = finite_values(tensors.out_norm);
   out.body.head = drafted_rows(matrix(tensors.head), tensors.description, threads);

@@ -225,9 +225,33 @@ struct ForwardPass::Phases {
     rotate_and_store(weights, layer);
     attend(weights, layer);
     multiply(pass.attended_, pass.product_.data(), width);
-    add_and_norm(true, weights.feed_forward_norm, *weights.gate, *weights.up, *weights.up, 0);
-    feed_forward(weights);
-    multiply(pass.activated_, pass.product_.data(), width);
+    const PackedMatrix& consumer = weights.gate ? *weights.gate : *weights.mixture.router;
+    add_and_norm(true, weights.feed_forward_norm, consumer, consumer, weights.up ? *weights.up : consumer, 0);
+    if (weights.gate) {
+      feed_forward(weights);
+      multiply(pass.activated_, pass.product_.data(), width);
+    }
+    if (!weights.mixture.experts.empty()) run_mixture(weights);
+  }
+
+  void run_mixture(const PackedLayer& weights) {
+    const PackedMixture& mixture = weights.mixture;
+    const auto width = static_cast<std::size_t>(shape.width);
+    const auto chosen = static_cast<std::size_t>(shape.experts.chosen);
+    const auto routes_of = [&](std::size_t i) { return std::span(pass.routes_).subspan(i * chosen, chosen); };
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
+      route_row(kernels, context.arithmetic, mixture, shape.experts, pass.normed_.row(i), routes_of(i));
+    });
+    for_items(static_cast<std::int64_t>(n * chosen), [&](std::size_t item) {
+      run_expert(kernels, context.arithmetic, mixture.experts[pass.routes_[item].expert],
+                 pass.normed_.row(item / chosen), pass.of_experts_.data() + item * width);
+    });
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
+      const auto product = std::span<float>(pass.product_).subspan(i * width, width);
+      if (!weights.gate) std::ranges::fill(product, 0.0f);
+      combine_experts(kernels, context.arithmetic, mixture, pass.normed_.row(i), routes_of(i),
+                      pass.of_experts_.data() + i * chosen * width, product);
+    });
   }
 
   // The same units of gate and up one after the other, so that SwiGLU and its blocks follow at once.
@@ -328,6 +352,8 @@ void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, 
   values_.resize(rows(n, kv_width_of(shape)));
   gate_.resize(rows(n, shape.feed_forward));
   up_.resize(rows(n, shape.feed_forward));
+  routes_.resize(rows(n, shape.experts.chosen));
+  of_experts_.resize(routes_.size() * static_cast<std::size_t>(shape.width));
   normed_.resize(n, shape.width, int8);
   attended_.resize(n, query_width_of(shape), int8);
   activated_.resize(n, shape.feed_forward, int8);
@@ -344,7 +370,7 @@ void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, 
   for (const std::int64_t layer : context.layers) {
     const PackedLayer& l = context.weights.layers[static_cast<std::size_t>(layer)];
     for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
-      order_.push_back(matrix->get());
+      if (*matrix) order_.push_back(matrix->get());
   }
   if (context.weights.head) order_.push_back(context.weights.head.get());
   context.team.run([&](int thread) { Phases{*this, context, batch, kv, out, thread}.run(); });

@@ -8,6 +8,7 @@
 
 #include "engine/transformer/attention.hpp"
 #include "engine/transformer/buffers.hpp"
+#include "engine/transformer/mixture.hpp"
 #include "engine/transformer/rope.hpp"
 #include "engine/transformer/row_product.hpp"
 #include "engine/transformer/transformer_weights.hpp"
@@ -52,6 +53,8 @@ class ForwardPass {
   AlignedFloats product_;   // [n][width] what is to be added to it
   AlignedFloats queries_, keys_, values_;
   AlignedFloats gate_, up_;
+  std::vector<ExpertRoute> routes_;   // [n][chosen]
+  AlignedFloats of_experts_;          // [n][chosen][width]
   AlignedFloats logits_;              // [m][vocabulary, padded to whole groups], where that is padded
   std::vector<std::uint8_t> finite_;  // [m] of the rows of logits
   ActivationRows normed_, attended_, activated_, last_;

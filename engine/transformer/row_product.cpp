@@ -34,6 +34,18 @@ void multiply_units(const TransformerKernels& kernels, Arithmetic arithmetic, co
                           static_cast<int>(rows.values.size() / static_cast<std::size_t>(rows.width)));
 }
 
+void multiply_row(const TransformerKernels& kernels, Arithmetic arithmetic, const PackedMatrix& matrix, const float* x,
+                  AlignedFloats& out) {
+  out.resize(padded_rows(matrix));
+  const ProductPart part{&matrix, 0, matrix.groups(), out.data(), out.size(), nullptr};
+  if (!takes_int8(arithmetic, matrix))
+    return kernels.float_product(part, x, static_cast<std::size_t>(matrix.columns()), 1);
+  thread_local Int8Rows int8;
+  int8.resize(1, matrix.columns());
+  kernels.quantise(x, 0, matrix.blocks(), int8.tiles()[0], 0);
+  kernels.int8_product(part, int8.tiles());
+}
+
 void RowProduct::run(ThreadTeam& team, const TransformerKernels& kernels, Arithmetic arithmetic,
                      const PackedMatrix& matrix, std::span<const float> x, std::vector<float>& out) {
   const auto columns = static_cast<std::size_t>(matrix.columns());

@@ -52,6 +52,10 @@ void multiply_units(const TransformerKernels& kernels, Arithmetic arithmetic, co
                     std::int64_t begin, std::int64_t end, ActivationRows& rows, float* to, std::size_t stride,
                     const std::byte* next = nullptr);
 
+// One row by one thread: x [columns] -> out [padded_rows(matrix)].
+void multiply_row(const TransformerKernels& kernels, Arithmetic arithmetic, const PackedMatrix& matrix, const float* x,
+                  AlignedFloats& out);
+
 // body(i) for the items of a phase of a team.
 template <class Body>
 void for_items(ThreadTeam& team, int thread, std::int64_t count, const Body& body) {

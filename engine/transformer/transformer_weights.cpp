@@ -71,9 +71,17 @@ PackedLayer layer_of(const LayerWeights& layer, const Matrix& matrix) {
   out.key_norm = finite_values(layer.key_norm);
   out.attention_out = matrix(layer.output);
   out.feed_forward_norm = finite_values(layer.feed_forward_norm);
-  out.gate = matrix(layer.gate);
-  out.up = matrix(layer.up);
-  out.down = matrix(layer.down);
+  const auto pack_network = [&](const auto& network, auto& packed) {
+    packed.gate = matrix(network.gate);
+    packed.up = matrix(network.up);
+    packed.down = matrix(network.down);
+  };
+  if (layer.gate.is_there()) pack_network(layer, out);
+  if (!layer.router.is_there()) return out;
+  out.mixture.router = matrix(layer.router);
+  out.mixture.router_bias = finite_values(layer.router_bias);
+  if (layer.shared_gate.is_there()) out.mixture.shared_gate = matrix(layer.shared_gate);
+  for (const LayerWeights::Expert& expert : layer.experts) pack_network(expert, out.mixture.experts.emplace_back());
   return out;
 }
 

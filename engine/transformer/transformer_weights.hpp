@@ -10,6 +10,16 @@
 
 namespace draftproof {
 
+struct PackedMixture {
+  struct Expert {
+    std::shared_ptr<const PackedMatrix> gate, up, down;
+  };
+  std::shared_ptr<const PackedMatrix> router;
+  std::vector<float> router_bias;                   // empty: none
+  std::shared_ptr<const PackedMatrix> shared_gate;  // null: none
+  std::vector<Expert> experts;                      // empty: the layer has one network
+};
+
 struct PackedLayer {
   std::vector<float> attention_norm;
   std::shared_ptr<const PackedMatrix> query, key, value;
@@ -17,7 +27,8 @@ struct PackedLayer {
   std::vector<float> query_norm, key_norm;              // empty: none
   std::shared_ptr<const PackedMatrix> attention_out;
   std::vector<float> feed_forward_norm;
-  std::shared_ptr<const PackedMatrix> gate, up, down;
+  std::shared_ptr<const PackedMatrix> gate, up, down;  // of a mixture the shared network's, or null
+  PackedMixture mixture;
 };
 
 struct TransformerWeights {

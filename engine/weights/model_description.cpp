@@ -205,8 +205,45 @@ std::string class_of(const JsonFields& config) {
   for (const std::string_view drafter : {"Eagle3", "Eagle"})
     if (const std::size_t at = name.find(drafter); at != std::string::npos) name.erase(at, drafter.size());
   if (name == "LlamaForCausalLM" || name == "MistralForCausalLM") return "llama";
+  if (name == "Glm4MoeForCausalLM") return "llama";
   if (name == "Qwen2ForCausalLM") return "qwen2";
-  return name == "Qwen3ForCausalLM" ? "qwen3" : "";
+  return name == "Qwen3ForCausalLM" || name == "Qwen3MoeForCausalLM" ? "qwen3" : "";
+}
+
+ExpertShape describe_experts(const JsonFields& config) {
+  const std::string& where = config.where();
+  const bool is_qwen = config.integer("num_experts").value_or(0) > 0;
+  ExpertShape experts;
+  experts.count = config.integer(is_qwen ? "num_experts" : "n_routed_experts").value_or(0);
+  if (experts.count < 1) return {};
+  experts.chosen = config.required_integer("num_experts_per_tok");
+  experts.feed_forward = config.required_integer("moe_intermediate_size");
+  const auto normalised = config.boolean("norm_topk_prob");  // libraries differ in what they take a missing key for
+  if (!normalised) config.fail("norm_topk_prob", "true or false");
+  experts.normalised = *normalised;
+  if (is_qwen) {
+    experts.shared = config.integer("shared_expert_intermediate_size").value_or(0);
+  } else {
+    for (const auto& [key, known] : {std::pair("scoring_func", "sigmoid"), std::pair("topk_method", "noaux_tc")})
+      if (const std::string value = config.string(key).value_or(known); value != known)
+        throw input_error(where, in_quotes(key) + " is " + in_quotes(value) + "; expected " + known);
+    experts.by_sigmoid = true;
+    experts.shared = config.integer("n_shared_experts").value_or(0) * experts.feed_forward;
+    experts.scale = config.number("routed_scaling_factor").value_or(1);
+    experts.groups = config.integer("n_group").value_or(1);
+    experts.groups_chosen = config.integer("topk_group").value_or(1);
+    check_positive(where, "'routed_scaling_factor'", experts.scale);
+  }
+  check_size(where, "the feed-forward width of an expert", experts.feed_forward);
+  const std::int64_t in_group = experts.groups < 1 ? 0 : experts.count / experts.groups;
+  if (experts.count > 65536 || experts.shared < 0 || in_group * experts.groups != experts.count ||
+      (experts.groups > 1 && in_group < 2) || experts.groups_chosen < 1 || experts.groups_chosen > experts.groups ||
+      experts.chosen < 1 || experts.chosen > experts.groups_chosen * in_group)
+    throw input_error(where, "chooses " + std::to_string(experts.chosen) + " of " + std::to_string(experts.count) +
+                                 " experts from " + std::to_string(experts.groups_chosen) + " of " +
+                                 std::to_string(experts.groups) +
+                                 " groups; expected groups of one size, 2 at least, that hold as many");
+  return experts;
 }
 
 }  // namespace
@@ -217,7 +254,8 @@ ModelDescription describe_config(const JsonFields& config) {
   model.architecture = class_of(config);
   if (model.architecture.empty()) model.architecture = config.required_string("model_type");
   // A Mistral model whose attention sees everything is a Llama model.
-  if (model.architecture == "mistral") model.architecture = std::string("llama");
+  if (model.architecture == "mistral" || model.architecture == "glm4_moe") model.architecture = std::string("llama");
+  if (model.architecture == "qwen3_moe") model.architecture = std::string("qwen3");
   check_architecture(path + ": 'model_type'", model.architecture);
   model.name = config.string("_name_or_path").value_or("");
   model.num_layers = config.required_integer("num_hidden_layers");
@@ -233,6 +271,7 @@ ModelDescription describe_config(const JsonFields& config) {
   describe_rope(config, model);
   model.rope_pairing = RopePairing::halves;
   model.tied = config.boolean("tie_word_embeddings").value_or(false);
+  model.experts = describe_experts(config);
   check(path, model);
 
   const std::string activation = config.string("hidden_act").value_or("silu");

@@ -16,6 +16,19 @@ namespace draftproof {
 // Which two of a head's values RoPE rotates together by the i-th angle: 2i and 2i + 1, or i and i + head_size / 2.
 enum class RopePairing : std::uint8_t { adjacent, halves };
 
+// A mixture in place of a layer's feed-forward network: of `count` networks (experts) those that a router chooses for a
+// token, weighted, and beside them one that every token goes through.
+struct ExpertShape {
+  std::int64_t count = 0;         // 0: one feed-forward network
+  std::int64_t chosen = 0;        // of a token
+  std::int64_t feed_forward = 0;  // an expert's
+  std::int64_t shared = 0;        // of the network that all go through; 0: none
+  bool by_sigmoid = false;        // scores: sigmoids of the router's logits (DeepSeek-V3), else their softmax
+  bool normalised = false;        // the weights of the chosen sum to 1
+  double scale = 1;               // of the weights
+  std::int64_t groups = 1, groups_chosen = 1;  // the chosen are of the groups whose two best scores sum highest
+};
+
 struct ModelDescription {
   std::string architecture;  // "llama", "qwen2", "qwen3"
   std::string name;          // what the file calls itself; may be empty
@@ -33,6 +46,7 @@ struct ModelDescription {
   // The angle of pair i at position p is p rope_base^(-2i / head_size) / rope_divisors[i]; [head_size / 2], all 1 where
   // the file asks for no scaling.
   std::vector<float> rope_divisors;
+  ExpertShape experts;
   bool has_qkv_bias = false;
   bool has_qk_norm = false;
   bool tied = false;  // the head is the embedding
@@ -44,7 +58,9 @@ struct ModelDescription {
 ModelDescription describe_gguf(const GgufFile& file);
 // The same whatever the architecture is called: the keys stand behind its name.
 ModelDescription describe_gguf_layers(const GgufFile& file, RopePairing pairing);
-// Reads the config.json of a Hugging Face folder, or an object of one that describes layers.
+// Reads the config.json of a Hugging Face folder, or an object of one that describes layers. Experts as Qwen3-MoE,
+// Qwen3-Next (num_experts), DeepSeek-V3 and GLM-4.5 (n_routed_experts) describe them; whether a layer has them its
+// tensors say.
 ModelDescription describe_config(const JsonFields& config);
 
 // The divisors of Llama 3's scaling: wavelengths beyond original_context / low_factor are stretched by `factor`, those

@@ -58,9 +58,11 @@ void collect(TensorCollector& tensors, const ModelNames& names, ModelWeights& mo
 
 std::vector<const WeightTensor*> LayerWeights::tensors() const {
   std::vector<const WeightTensor*> all;
-  for (const WeightTensor* const tensor : {&attention_norm, &query, &key, &value, &query_bias, &key_bias, &value_bias,
-                                           &query_norm, &key_norm, &output, &feed_forward_norm, &gate, &up, &down})
+  for (const WeightTensor* const tensor :
+       {&attention_norm, &query, &key, &value, &query_bias, &key_bias, &value_bias, &query_norm, &key_norm, &output,
+        &feed_forward_norm, &gate, &up, &down, &router, &router_bias, &shared_gate})
     if (tensor->is_there()) all.push_back(tensor);
+  for (const Expert& expert : experts) all.insert(all.end(), {&expert.gate, &expert.up, &expert.down});
   return all;
 }
 
@@ -108,6 +110,10 @@ ModelWeights weights_of_folder(const std::string& folder) {
   const JsonFields config = JsonFields::read((std::filesystem::path(folder) / "config.json").string());
   ModelWeights model;
   model.description = describe_config(config);
+  if (const std::int64_t experts = model.description.experts.count; experts != 0)
+    throw input_error(config.where(),
+                      "is a mixture of " + std::to_string(experts) +
+                          " experts, which are run in MTP heads alone; expected one feed-forward network");
   TensorCollector tensors = TensorCollector::of_folder(folder, "model");
   collect(tensors, kFolderNames, model);
   const std::int64_t said = config.integer("vocab_size").value_or(model.description.vocab_size);

@@ -40,6 +40,15 @@ struct LayerWeights {
   WeightTensor feed_forward_norm;     // [width]
   WeightTensor gate, up;              // [feed_forward, width]
   WeightTensor down;                  // [width, feed_forward]
+  // Of a mixture; gate, up and down are then those of the network that every token goes through, or nothing.
+  WeightTensor router;       // [experts, width]
+  WeightTensor router_bias;  // [experts] added to scores where the best are chosen; nothing: 0
+  WeightTensor shared_gate;  // [1, width] whose sigmoid the shared network's output is multiplied by; nothing: 1
+  struct Expert {
+    WeightTensor gate, up;  // [experts.feed_forward, width]
+    WeightTensor down;      // [width, experts.feed_forward]
+  };
+  std::vector<Expert> experts;
 
   // Every tensor that is there.
   std::vector<const WeightTensor*> tensors() const;

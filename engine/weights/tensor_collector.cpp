@@ -218,6 +218,10 @@ std::vector<std::string> mtp_prefixes(const TensorCollector& tensors) {
   return prefixes;
 }
 
+bool has_experts(const TensorCollector& tensors, const std::string& prefix) {
+  return tensors.contains(prefix + ".mlp.gate.weight") || tensors.contains(prefix + ".mlp.experts.0.gate_proj.weight");
+}
+
 LayerWeights take_layer(TensorCollector& tensors, const std::string& prefix, const LayerNames& names,
                         const ModelDescription& model, std::int64_t input_width, bool has_attention_norm) {
   const std::int64_t query_rows = model.num_heads * model.head_size;
@@ -238,9 +242,27 @@ LayerWeights take_layer(TensorCollector& tensors, const std::string& prefix, con
   }
   layer.output = tensors.take(prefix + names.output, model.width, query_rows);
   layer.feed_forward_norm = tensors.take(prefix + names.feed_forward_norm, model.width);
-  layer.gate = tensors.take(prefix + names.gate, model.feed_forward, model.width);
-  layer.up = tensors.take(prefix + names.up, model.feed_forward, model.width);
-  layer.down = tensors.take(prefix + names.down, model.width, model.feed_forward);
+  const auto take_network = [&](const std::string& names_of, std::int64_t feed_forward, auto& network) {
+    network.gate = tensors.take(names_of + "gate_proj.weight", feed_forward, model.width);
+    network.up = tensors.take(names_of + "up_proj.weight", feed_forward, model.width);
+    network.down = tensors.take(names_of + "down_proj.weight", model.width, feed_forward);
+  };
+  const ExpertShape& experts = model.experts;
+  if (experts.count == 0) {
+    layer.gate = tensors.take(prefix + names.gate, model.feed_forward, model.width);
+    layer.up = tensors.take(prefix + names.up, model.feed_forward, model.width);
+    layer.down = tensors.take(prefix + names.down, model.width, model.feed_forward);
+    return layer;
+  }
+  const std::string mlp = prefix + ".mlp.";
+  layer.router = tensors.take(mlp + "gate.weight", experts.count, model.width);
+  if (experts.by_sigmoid) layer.router_bias = tensors.take(mlp + "gate.e_score_correction_bias", experts.count);
+  if (experts.shared != 0)
+    take_network(mlp + (experts.by_sigmoid ? "shared_experts." : "shared_expert."), experts.shared, layer);
+  if (experts.shared != 0 && !experts.by_sigmoid)
+    layer.shared_gate = tensors.take(mlp + "shared_expert_gate.weight", 1, model.width);
+  for (std::int64_t i = 0; i < experts.count; ++i)
+    take_network(mlp + "experts." + std::to_string(i) + ".", experts.feed_forward, layer.experts.emplace_back());
   return layer;
 }
 

@@ -103,6 +103,9 @@ inline constexpr LayerNames kFolderLayerNames = {
     ".mlp.down_proj.weight",
 };
 
+// Has the layer a mixture of experts, by the names of its tensors in a folder?
+bool has_experts(const TensorCollector& tensors, const std::string& prefix);
+
 // The tensors of a layer whose Q, K and V read rows of `input_width`, with a norm in front of them or none.
 LayerWeights take_layer(TensorCollector& tensors, const std::string& prefix, const LayerNames& names,
                         const ModelDescription& model, std::int64_t input_width, bool has_attention_norm = true);

@@ -76,17 +76,8 @@ SlowHead::SlowHead(std::shared_ptr<const HeadWeights> head, const TransformerMod
 }
 
 std::vector<float> SlowHead::product(const PackedMatrix& matrix, const std::vector<float>& x) {
-  std::vector<float> out(padded_rows(matrix));
-  const ProductPart part{&matrix, 0, matrix.groups(), out.data(), out.size(), nullptr};
-  if (takes_int8(target_.arithmetic(), matrix)) {
-    int8_.resize(1, matrix.columns());
-    kernels_.quantise(x.data(), 0, matrix.blocks(), int8_.tiles()[0], 0);
-    kernels_.int8_product(part, int8_.tiles());
-  } else {
-    kernels_.float_product(part, x.data(), x.size(), 1);
-  }
-  out.resize(static_cast<std::size_t>(matrix.rows()));
-  return out;
+  multiply_row(kernels_, target_.arithmetic(), matrix, x.data(), product_);
+  return {product_.begin(), product_.begin() + static_cast<std::ptrdiff_t>(matrix.rows())};
 }
 
 // Without a weight the row stays as it is.
@@ -203,6 +194,66 @@ std::vector<float> SlowHead::attention(const std::vector<float>& query, std::spa
   return out;
 }
 
+// D (silu(G x) * (U x)).
+std::vector<float> SlowHead::network(const auto& of, const std::vector<float>& x) {
+  std::vector<float> gate = product(*of.gate, x);
+  const std::vector<float> up = product(*of.up, x);
+  kernels_.swiglu(gate.data(), up.data(), gate.size(), gate.data());
+  return product(*of.down, gate);
+}
+
+// The experts with the best scores, of those in the best groups; then the sum of what they make of the row.
+std::vector<float> SlowHead::mixture(const PackedLayer& layer, const std::vector<float>& x) {
+  const ExpertShape& shape = description().shape.experts;
+  const auto sigmoid = [](float logit) {
+    return 1.0 / (1.0 + natural_exp(-static_cast<double>(std::clamp(logit, -80.0f, 80.0f))));
+  };
+  std::vector<float> logits = product(*layer.mixture.router, x);
+  spread_nan(logits);
+  const double largest = std::ranges::max(logits);
+  double sum = 0.0;
+  std::vector<double> scores, choosing;
+  for (const float logit : logits) {
+    scores.push_back(shape.by_sigmoid ? sigmoid(logit) : natural_exp(std::max(logit - largest, -80.0)));
+    sum += scores.back();
+  }
+  for (std::size_t e = 0; e < scores.size(); ++e) {
+    if (!shape.by_sigmoid) scores[e] /= sum;
+    choosing.push_back(scores[e]);
+    if (!layer.mixture.router_bias.empty()) choosing[e] += static_cast<double>(layer.mixture.router_bias[e]);
+  }
+  const std::size_t in_group = scores.size() / static_cast<std::size_t>(shape.groups);
+  std::vector<std::pair<double, std::size_t>> groups, best;  // by falling score, then by number
+  for (std::size_t g = 0; g < scores.size(); g += in_group) {
+    std::vector<double> of_group(choosing.begin() + static_cast<std::ptrdiff_t>(g),
+                                 choosing.begin() + static_cast<std::ptrdiff_t>(g + in_group));
+    std::ranges::sort(of_group, std::greater<>());
+    groups.emplace_back(shape.groups == 1 ? 0.0 : -(of_group[0] + of_group[1]), g);
+  }
+  std::ranges::sort(groups);
+  groups.resize(static_cast<std::size_t>(shape.groups_chosen));
+  for (const auto& [score, first] : groups)
+    for (std::size_t e = first; e < first + in_group; ++e) best.emplace_back(-choosing[e], e);
+  std::ranges::sort(best);
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(shape.chosen); ++i) chosen.push_back(best[i].second);
+  std::ranges::sort(chosen);
+  double of_chosen = 0.0;
+  for (const std::size_t e : chosen) of_chosen += scores[e];
+  const double factor = shape.scale / (shape.normalised ? of_chosen : 1.0);
+  std::vector<float> out(x.size(), 0.0f);
+  if (layer.gate) out = network(layer, x);
+  if (layer.mixture.shared_gate) {
+    const auto gate = static_cast<float>(sigmoid(product(*layer.mixture.shared_gate, x)[0]));
+    for (float& value : out) value *= gate;
+  }
+  for (const std::size_t e : chosen) {
+    const std::vector<float> of_expert = network(layer.mixture.experts[e], x);
+    for (std::size_t d = 0; d < out.size(); ++d) out[d] += static_cast<float>(scores[e] * factor) * of_expert[d];
+  }
+  return out;
+}
+
 // Tokens that see the entries before them and each other; their own entries are written. Not to the end: what lies
 // behind the last layer's keys and values is left out.
 void SlowHead::run_layers(Rows& rows, std::span<const Entry* const> before, std::int64_t first_position,
@@ -226,10 +277,7 @@ void SlowHead::run_layers(Rows& rows, std::span<const Entry* const> before, std:
       std::vector<float>& residual = rows.residual[i];
       add_to(residual, product(*layer.attention_out, attention(query, seen, l, first_position)));
       const std::vector<float> middle = normed(residual, layer.feed_forward_norm);
-      std::vector<float> gate = product(*layer.gate, middle);
-      const std::vector<float> up = product(*layer.up, middle);
-      kernels_.swiglu(gate.data(), up.data(), gate.size(), gate.data());
-      add_to(residual, product(*layer.down, gate));
+      add_to(residual, layer.mixture.router ? mixture(layer, middle) : network(layer, middle));
     }
   }
 }

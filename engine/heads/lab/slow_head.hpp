@@ -78,6 +78,8 @@ class SlowHead {
   void store(const PackedLayer& layer, const std::vector<float>& in, std::int64_t position, Entry& entry);
   std::vector<float> attention(const std::vector<float>& query, std::span<const Entry* const> seen, std::size_t layer,
                                std::int64_t first_position) const;
+  std::vector<float> network(const auto& of, const std::vector<float>& x);
+  std::vector<float> mixture(const PackedLayer& layer, const std::vector<float>& x);
   void run_layers(Rows& rows, std::span<const Entry* const> before, std::int64_t first_position,
                   std::span<Entry> entries, bool to_the_end);
   std::vector<float> logits_of(const std::vector<float>& residual);
@@ -93,7 +95,7 @@ class SlowHead {
   TransformerKernels kernels_;
   std::vector<std::int32_t> feature_layers_;
   std::vector<double> frequencies_;
-  Int8Rows int8_;
+  AlignedFloats product_;
 };
 
 }  // namespace draftproof

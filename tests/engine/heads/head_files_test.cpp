@@ -91,7 +91,9 @@ TEST_CASE("what the files of a head say becomes its description") {
                                   {"Medusa", HeadFamily::medusa, "Medusa", {}, 40, 0, 2},
                                   {"Medusa of linear layers", HeadFamily::medusa, "Medusa", {}, 40, 0, 2},
                                   {"MTP of DeepSeek", HeadFamily::mtp, "MTP", {}, 40, 12, 0},
-                                  {"MTP of Qwen", HeadFamily::mtp, "MTP", {}, 40, 12, 0}};
+                                  {"MTP of Qwen", HeadFamily::mtp, "MTP", {}, 40, 12, 0},
+                                  {"MTP of DeepSeek with experts", HeadFamily::mtp, "MTP", {}, 40, 12, 0},
+                                  {"MTP of Qwen with experts", HeadFamily::mtp, "MTP", {}, 40, 12, 0}};
   const std::vector<HeadFiles> folders = head_folders();
   REQUIRE(folders.size() == all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -121,6 +123,22 @@ TEST_CASE("what the files of a head say becomes its description") {
   CHECK_FALSE(open_folder(mtp_of_deepseek()).description.norm_output);
   CHECK(open_folder(mtp_of_qwen()).description.norm_output);
   CHECK_FALSE(open_folder(mtp_of_qwen()).description.zero_first_embedding);
+  const HeadTensors qwen = open_folder(mtp_of_qwen_with_experts()), glm = open_folder(mtp_of_deepseek_with_experts());
+  for (const HeadTensors* const head : {&qwen, &glm}) {
+    const ExpertShape& experts = head->description.shape.experts;
+    CHECK(experts.count == 4);
+    CHECK(experts.chosen == 2);
+    CHECK(experts.feed_forward == 32);
+    CHECK(experts.shared == 64);
+    CHECK(experts.normalised);
+    CHECK(experts.by_sigmoid == (head == &glm));
+    CHECK(experts.scale == (head == &glm ? 2.5 : 1.0));
+    CHECK(experts.groups == (head == &glm ? 2 : 1));
+    CHECK(experts.groups_chosen == 1);
+    CHECK(head->layers[0].experts.size() == 4);
+  }
+  // Two of the four experts, and the network that every token goes through.
+  CHECK(weights_per_pass(open_folder(mtp_of_qwen())) + 2 * 3 * 32 * 32 + 4 * 32 == weights_per_pass(qwen));
 }
 
 // The same with one tensor changed.
@@ -275,7 +293,6 @@ TEST_CASE("Biases of Q, K and V are those of the head's class, whatever model_ty
 TEST_CASE("a key that no reader knows is refused where it may change the arithmetic") {
   const nlohmann::json refused[] = {{{"attention_multiplier", 0.5}},
                                     {{"use_something_new", true}},
-                                    {{"num_experts", 8}},
                                     {{"quantization_config", {{"bits", 4}}}},
                                     {{"scales", {1, 2}}}};
   const nlohmann::json harmless[] = {{{"attention_multiplier", 0}}, {{"use_something_new", false}},
@@ -290,15 +307,11 @@ TEST_CASE("a key that no reader knows is refused where it may change the arithme
     }
     for (const nlohmann::json& change : harmless) CHECK_NOTHROW(open_folder(with(files, change)));
   }
-  // Keys of experts are ignored in a head without experts; with experts the first of them is refused.
+  // Keys of experts are ignored in a head whose tensors have none.
   for (const nlohmann::json& change : {nlohmann::json{{"decoder_sparse_step", 1}},
                                        nlohmann::json{{"norm_topk_prob", true}, {"num_experts_per_tok", 8}},
-                                       nlohmann::json{{"mlp_only_layers", {1}}, {"router_aux_loss_coef", 0.001}}}) {
+                                       nlohmann::json{{"mlp_only_layers", {1}}, {"router_aux_loss_coef", 0.001}}})
     CHECK_NOTHROW(open_folder(with(eagle3_of_specforge(), change)));
-    nlohmann::json routed = change;
-    routed["num_experts"] = 8;
-    CHECK_THAT(refusal(with(eagle3_of_specforge(), routed)), Contains("may change the arithmetic"));
-  }
   CHECK_THAT(refusal(with(speculators_eagle3(), {{"residual_multiplier", 2}}, "transformer_layer_config")),
              Contains("'transformer_layer_config': 'residual_multiplier' is 2, which may change the arithmetic"));
   CHECK_THAT(refusal(with(dflash_of_z_lab(), {{"use_swa", true}}, "dflash_config")),
@@ -308,6 +321,19 @@ TEST_CASE("a key that no reader knows is refused where it may change the arithme
   GgufBuilder windowed = eagle3_gguf();
   CHECK_THAT(refusal(windowed.u32("eagle3.attention.sliding_window", 512)),
              Contains("metadata 'eagle3.attention.sliding_window' may change the arithmetic"));
+}
+
+TEST_CASE("experts that are described incompletely, or as nothing here runs them, are refused by key") {
+  const HeadFiles qwen = mtp_of_qwen_with_experts(), glm = mtp_of_deepseek_with_experts();
+  CHECK_THAT(refusal(with(qwen, {{"norm_topk_prob", nullptr}})), Contains("'norm_topk_prob'"));
+  CHECK_THAT(refusal(with(qwen, {{"num_experts_per_tok", 5}})), Contains("chooses 5 of 4 experts from 1 of 1 groups"));
+  CHECK_THAT(refusal(with(glm, {{"n_group", 3}})), Contains("expected groups of one size"));
+  CHECK_THAT(refusal(with(glm, {{"num_experts_per_tok", 3}})), Contains("chooses 3 of 4 experts from 1 of 2 groups"));
+  CHECK_THAT(refusal(with(glm, {{"scoring_func", "softmax"}})),
+             Contains("'scoring_func' is 'softmax'; expected sigmoid"));
+  CHECK_THAT(refusal(with(glm, {{"partial_rotary_factor", 0.5}})), Contains("expected 1, the rotation of whole heads"));
+  CHECK_THAT(refusal(with(glm, {{"kv_lora_rank", 512}})), Contains("'kv_lora_rank' is 512, which may change"));
+  CHECK_THAT(refusal(with(qwen, {{"model_type", "qwen3_next"}})), Contains("expected one of llama, qwen2, qwen3"));
 }
 
 TEST_CASE("a head whose settings are missing, contradictory or of another kind is refused by file and key") {

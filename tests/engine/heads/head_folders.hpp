@@ -329,12 +329,62 @@ inline HeadFiles mtp_of_qwen() {
   return head.weights("mtp.pre_fc_norm_hidden.weight", {32}).weights("mtp.pre_fc_norm_embedding.weight", {32});
 }
 
+// Four experts of 32 in place of the feed-forward network of an MTP head.
+inline HeadFiles with_experts(HeadFiles head, const std::string& label, const std::string& layer) {
+  head.label = label;
+  std::erase_if(head.tensors, [&](const auto& tensor) { return tensor.first.starts_with(layer + ".mlp."); });
+  head.weights(layer + ".mlp.gate.weight", {4, 32});
+  for (const char* const i : {"0.", "1.", "2.", "3."}) {
+    const std::string expert = layer + ".mlp.experts." + i;
+    head.weights(expert + "gate_proj.weight", {32, 32}).weights(expert + "up_proj.weight", {32, 32});
+    head.weights(expert + "down_proj.weight", {32, 32});
+  }
+  head.config.update({{"moe_intermediate_size", 32}, {"num_experts_per_tok", 2}, {"norm_topk_prob", true}});
+  return head;
+}
+
+inline HeadFiles mtp_of_qwen_with_experts() {
+  HeadFiles head = with_experts(mtp_of_qwen(), "MTP of Qwen with experts", "mtp.layers.0");
+  head.config.update({{"model_type", "qwen3_moe"}, {"num_experts", 4}, {"shared_expert_intermediate_size", 64}});
+  const std::string shared = "mtp.layers.0.mlp.shared_expert";
+  head.weights(shared + ".gate_proj.weight", {64, 32}).weights(shared + ".up_proj.weight", {64, 32});
+  return head.weights(shared + ".down_proj.weight", {32, 64}).weights(shared + "_gate.weight", {1, 32});
+}
+
+inline HeadFiles mtp_of_deepseek_with_experts() {
+  HeadFiles head = with_experts(mtp_of_deepseek(), "MTP of DeepSeek with experts", "model.layers.12");
+  head.config.update({{"model_type", "glm4_moe"},
+                      {"n_routed_experts", 4},
+                      {"n_shared_experts", 2},
+                      {"n_group", 2},
+                      {"topk_group", 1},
+                      {"routed_scaling_factor", 2.5},
+                      {"first_k_dense_replace", 3}});
+  const std::string shared = "model.layers.12.mlp.shared_experts.";
+  head.weights(shared + "gate_proj.weight", {64, 32}).weights(shared + "up_proj.weight", {64, 32});
+  head.weights("model.layers.12.mlp.gate.e_score_correction_bias", {4});
+  return head.weights(shared + "down_proj.weight", {32, 64});
+}
+
 inline std::vector<HeadFiles> head_folders() {
-  return {
-      speculators_eagle3(), eagle3_of_specforge(), eagle1(),          eagle_of_speculators_01(), speculators_dflash(),
-      speculators_dspark(), speculators_mtp(),     dflash_of_z_lab(), dspark_of_specforge(),     eagle3_of_deepspec(),
-      dspark_of_deepspec(), medusa_of_vllm(),      medusa(),          medusa_of_linears(),       mtp_of_deepseek(),
-      mtp_of_qwen()};
+  return {speculators_eagle3(),
+          eagle3_of_specforge(),
+          eagle1(),
+          eagle_of_speculators_01(),
+          speculators_dflash(),
+          speculators_dspark(),
+          speculators_mtp(),
+          dflash_of_z_lab(),
+          dspark_of_specforge(),
+          eagle3_of_deepspec(),
+          dspark_of_deepspec(),
+          medusa_of_vllm(),
+          medusa(),
+          medusa_of_linears(),
+          mtp_of_deepseek(),
+          mtp_of_qwen(),
+          mtp_of_deepseek_with_experts(),
+          mtp_of_qwen_with_experts()};
 }
 
 // Metadata of a head in a GGUF file.

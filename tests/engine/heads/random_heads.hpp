@@ -20,6 +20,7 @@ struct RandomHeadOptions {
   bool from_anchor = false;           // of dflash
   bool markov = false;                // of dflash, from the anchor
   std::int64_t layers = 1;
+  ExpertShape experts = {};  // in every layer
 };
 
 struct RandomHead {
@@ -42,6 +43,7 @@ struct RandomHead {
     shape.num_kv_heads = 2;
     shape.head_size = 16;
     shape.feed_forward = 64;
+    shape.experts = options.experts;
     if (options.reduced_vocabulary) {
       for (Token t = 2; t < target.vocab_size; t += 3) head.draft_tokens.push_back(t);
       shape.vocab_size = static_cast<std::int64_t>(head.draft_tokens.size());
@@ -80,9 +82,21 @@ struct RandomHead {
       }
       layer.output = matrix("o", width, query_width);
       layer.feed_forward_norm = norm("feed_forward_norm");
-      layer.gate = matrix("gate", shape.feed_forward, width);
-      layer.up = matrix("up", shape.feed_forward, width);
-      layer.down = matrix("down", width, shape.feed_forward);
+      const auto fill = [&](auto& network, std::int64_t feed_forward) {
+        network.gate = matrix("gate", feed_forward, width);
+        network.up = matrix("up", feed_forward, width);
+        network.down = matrix("down", width, feed_forward);
+      };
+      if (shape.experts.count == 0 || shape.experts.shared != 0) fill(layer, shape.feed_forward);
+      if (shape.experts.count != 0) {
+        layer.router = store.matrix("router", TensorKind::f32, shape.experts.count, width);
+        if (shape.experts.by_sigmoid)
+          layer.router_bias = store.vector("router.bias", shape.experts.count, 0.0f, 0.3f);
+        else if (shape.experts.shared != 0)
+          layer.shared_gate = store.matrix("shared_gate", TensorKind::f32, 1, width);
+      }
+      for (std::int64_t e = 0; e < shape.experts.count; ++e)
+        fill(layer.experts.emplace_back(), shape.experts.feed_forward);
       tensors.layers.push_back(layer);
     }
     if (family != HeadFamily::eagle1 && family != HeadFamily::medusa) tensors.out_norm = norm("out_norm");
@@ -134,6 +148,23 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
   add("mtp", HeadFamily::mtp, {.reduced_vocabulary = false, .norm_output = true});
   add("mtp with a token map", HeadFamily::mtp, {.token_map = true, .norm_output = true});
   add("mtp of DeepSeek", HeadFamily::mtp, {.own_embedding = true, .zero_first_embedding = true});
+  add("mtp with experts", HeadFamily::mtp,
+      {.reduced_vocabulary = false, .norm_output = true, .experts = {.count = 6, .chosen = 2, .feed_forward = 32}});
+  add("mtp with experts beside a gated network", HeadFamily::mtp,
+      {.reduced_vocabulary = false,
+       .norm_output = true,
+       .experts = {.count = 5, .chosen = 3, .feed_forward = 32, .shared = 64, .normalised = true}});
+  add("mtp with groups of experts", HeadFamily::mtp,
+      {.zero_first_embedding = true,
+       .experts = {.count = 8,
+                   .chosen = 3,
+                   .feed_forward = 32,
+                   .shared = 64,
+                   .by_sigmoid = true,
+                   .normalised = true,
+                   .scale = 2.5,
+                   .groups = 4,
+                   .groups_chosen = 2}});
   add("dflash", HeadFamily::dflash, {.layers = 2});
   add("dflash from the anchor", HeadFamily::dflash, {.from_anchor = true});
   add("dspark", HeadFamily::dflash, {.markov = true, .layers = 2});
