@@ -11,9 +11,12 @@ prepare_tests() {
   use_module || note "the tests of the Python module will be skipped"
 }
 
-# Under sanitizers not the programs, whose tests run in release; the stamp is that of the last target.
+# Under sanitizers not the programs, whose tests run in release, nor what the tests' own lines are compiled to, which is release's;
+# the stamp is that of the last target.
 build_tests() {  # preset
-  if [[ $1 == release ]]; then build release all; return; fi
+  build release all
+  if [[ $1 == release ]]; then return; fi
+  local test_options=("${test_options[@]}" "-DDRAFTPROOF_TEST_OBJECTS=$root/build/release/test_objects.txt")
   local sanitized=(draftproof_tests draftproof_fuzz)
   if [[ $all_tests == ON ]]; then sanitized=(all draftproof_fuzz); fi
   if [[ -n $module_python ]]; then sanitized=(_core "${sanitized[@]}"); fi

@@ -5,6 +5,7 @@
 
 #include "gpu/draftproof.h"
 #include "tests/support/run_program.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof {
 namespace {
@@ -17,7 +18,7 @@ std::string last_message() {
 }
 
 TEST_CASE("a C program gets the same bits from the reference and the kernels", "[c_api]") {
-  const ProgramResult result = run_command({DRAFTPROOF_C_EXAMPLES "/draftproof_c_verify_chain"});
+  const ProgramResult result = run_command({std::string(testing::kCExamples) + "/draftproof_c_verify_chain"});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
@@ -26,7 +27,7 @@ TEST_CASE("a C program gets the same bits from the reference and the kernels", "
 }
 
 TEST_CASE("a C program draws over three devices what it draws of whole rows", "[c_api][shards]") {
-  const ProgramResult result = run_command({DRAFTPROOF_C_EXAMPLES "/draftproof_c_shards"});
+  const ProgramResult result = run_command({std::string(testing::kCExamples) + "/draftproof_c_shards"});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
@@ -34,19 +35,19 @@ TEST_CASE("a C program draws over three devices what it draws of whole rows", "[
 }
 
 TEST_CASE("Python's ctypes gets the same bits from the reference and the kernels", "[c_api]") {
-#if defined(DRAFTPROOF_SANITIZED)
-  WARN("SKIPPED: Python cannot load a library that needs the address sanitizer");
-#else
+  if (testing::kSanitized) {
+    WARN("SKIPPED: Python cannot load a library that needs the address sanitizer");
+    return;
+  }
   if (run_command({"sh", "-c", "command -v python3"}).exit_code != 0) {
     WARN("SKIPPED: python3 is not installed");
     return;
   }
-  const std::string script = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/gpu/c_api/check_ctypes.py";
-  const ProgramResult result = run_command({"python3", script, DRAFTPROOF_LIBRARY});
+  const std::string script = DRAFTPROOF_SOURCE_DIR "/tests/gpu/c_api/check_ctypes.py";
+  const ProgramResult result = run_command({"python3", script, testing::kSharedLibrary});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.out.find("verify_tree: 5 outputs are equal") != std::string::npos);
-#endif
 }
 
 TEST_CASE("the C functions return codes and messages where C++ throws", "[c_api]") {

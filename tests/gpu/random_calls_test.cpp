@@ -8,7 +8,7 @@
 #include "gpu/regress/random_calls.hpp"
 #include "gpu/regress/regression.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::regress {
 

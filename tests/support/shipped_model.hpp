@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 

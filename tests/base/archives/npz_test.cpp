@@ -8,7 +8,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof {
 namespace {

@@ -13,7 +13,6 @@
 #include "reference/row_kernels/row_kernels.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace draftproof {
@@ -232,7 +231,7 @@ TEST_CASE("direct draws have the penalties of the context that speculation has")
 }
 
 TEST_CASE("the distribution test passes the chain and rejects planted faults at the same number of samples") {
-  constexpr std::uint64_t kSamples = testing::kSanitized ? 14000 : 28000;
+  constexpr std::uint64_t kSamples = 28000;
   SmallDemo demo;
   const DemoModels models(demo.options, load_corpus(demo.options.corpus));
   DemoWorker worker(models, demo.options);

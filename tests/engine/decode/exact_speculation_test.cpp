@@ -16,8 +16,8 @@
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/forward_alone.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/shipped_model.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 namespace {

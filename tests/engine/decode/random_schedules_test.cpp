@@ -5,7 +5,7 @@
 #include "base/strict_number.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
 #include "tests/engine/scheduler/invariants.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 namespace {

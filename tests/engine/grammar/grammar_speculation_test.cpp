@@ -13,8 +13,8 @@
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/engine/grammar/toy_grammar.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof {
 namespace {

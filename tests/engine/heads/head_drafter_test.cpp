@@ -8,7 +8,7 @@
 #include "engine/draft/front_drafter.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/heads/random_heads.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 namespace {

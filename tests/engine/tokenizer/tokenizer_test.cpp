@@ -17,9 +17,9 @@
 #include "tests/engine/weights/gguf_builder.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/shipped_model.hpp"
 #include "tests/support/test_random.hpp"
+#include "tests/support/this_build.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;

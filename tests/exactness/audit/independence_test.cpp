@@ -15,8 +15,8 @@
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/test_random.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof {
 namespace {

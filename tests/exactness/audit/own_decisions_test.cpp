@@ -13,8 +13,8 @@
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof {
 namespace {
@@ -114,7 +114,7 @@ TEST_CASE("decisions and the last token's distribution multiply to what enumerat
 }
 
 TEST_CASE("p values of decisions and of recovered tokens are uniform for right verifiers") {
-  constexpr std::int64_t kRepetitions = testing::kSanitized ? 3 : 24;
+  const std::int64_t kRepetitions = testing::kSanitized ? 3 : 24;
   std::vector<double> p_values;
   for (const VerifierInfo& info : verifiers()) {
     if (!has_own_decisions(info.verifier)) continue;

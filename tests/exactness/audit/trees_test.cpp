@@ -12,8 +12,8 @@
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof {
 namespace {

@@ -16,7 +16,7 @@
 #include "gpu/regress/regression_json.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::regress {
 namespace {

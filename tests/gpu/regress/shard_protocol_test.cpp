@@ -7,7 +7,7 @@
 #include <span>
 
 #include "gpu/api.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::regress {
 namespace {

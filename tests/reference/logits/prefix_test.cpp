@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "reference/logits/filters.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/special_values.hpp"
+#include "tests/support/this_build.hpp"
 
 using namespace draftproof;
 

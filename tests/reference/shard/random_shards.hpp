@@ -13,8 +13,8 @@
 #include "base/dtype.hpp"
 #include "base/strict_number.hpp"
 #include "reference/shard/sharded_masses.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/test_random.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 

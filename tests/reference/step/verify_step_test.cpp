@@ -13,8 +13,8 @@
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
 #include "tests/support/random_request.hpp"
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/this_build.hpp"
 
 using namespace draftproof;
 

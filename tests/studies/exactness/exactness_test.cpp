@@ -10,7 +10,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_verb.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 using namespace draftproof;
 using Json = nlohmann::ordered_json;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 #include "tests/viz/driver.hpp"
 
 using namespace draftproof;

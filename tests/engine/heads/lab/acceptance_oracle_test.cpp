@@ -8,7 +8,7 @@
 #include "base/strict_number.hpp"
 #include "tests/engine/heads/head_runs.hpp"
 #include "tests/engine/heads/random_heads.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/engine/heads/lab/fault_runs.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/this_build.hpp"
 
 namespace draftproof::testing {
 namespace {
