@@ -58,6 +58,10 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.integer("--draft-tp", a.draft_tp, {1, 1024},
                   "GPUs that share the drafter's layers (vLLM's draft_tensor_parallel_size; default: as --tp)");
   options.text("--draft-gpu", a.draft_gpu, "Devices of its own for the drafter (default: the target's)", "GPU");
+  options.text("--ahead", a.ahead,
+               "It drafts there while the target verifies: outcomes=24,hit=0.9 or outcomes=24,exponent=1,rate=0.8, "
+               "either with backup=none (docs/simulator.md)",
+               "PARAMETERS");
   options.file("--metrics", a.metrics,
                "Acceptance of the server: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
                "CSV of rates, recorded "

@@ -106,6 +106,12 @@ void print_sim_report(std::ostream& out, const Scenario& scenario, std::span<con
           << tail(3);
     out << '\n';
   }
+  for (const PolicyReport& report : reports)
+    if (report.asked_drafts > 0)
+      out << '\n'
+          << report.name << ": of the drafts "
+          << text("%.1f", 100.0 * static_cast<double>(report.ready_drafts) / static_cast<double>(report.asked_drafts))
+          << " % were ready\n";
   std::int64_t steps = 0;
   double wall_s = 0.0;
   for (const PolicyReport& report : reports) {
@@ -175,7 +181,7 @@ class OutFolder {
       if (scenario.static_batch) continue;
       files.requests.open(folder_.staged("requests." + policy.name + ".csv"), std::ios::binary);
       files.steps.open(folder_.staged("steps." + policy.name + ".json"), std::ios::binary);
-      files.writer = std::make_unique<RunFiles>(files.requests, files.steps, policy.name);
+      files.writer = std::make_unique<RunFiles>(files.requests, files.steps, policy.name, policy.fleet.servers);
     }
   }
 

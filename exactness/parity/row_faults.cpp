@@ -70,8 +70,21 @@ class Finder {
  public:
   Finder(const Parity& parity, const std::vector<std::vector<double>>& squares, std::size_t vocab_size)
       : parity_(parity), squares_(squares), vocab_size_(vocab_size) {
+    std::vector<double> differing;
+    std::map<std::int64_t, std::int64_t> begins;  // where a request's rows begin to differ
+    for (const RowParity& row : parity.rows) {
+      if (row.not_finite || !(row.relative > 0.0)) continue;
+      differing.push_back(row.relative);
+      const auto [at, is_new] = begins.try_emplace(row.place.request, row.place.position);
+      at->second = std::min(at->second, row.place.position);
+    }
+    // Rows before it were computed alike, a prompt in one pass: behind them rounding is no growth.
+    const bool rounds =
+        !differing.empty() && median_of(differing) <= most_units(parity.precision) * unit_of(parity.precision);
     for (const RowParity& row : parity.rows) {
       if (row.not_finite) continue;
+      const auto begin = begins.find(row.place.request);
+      if (rounds && (begin == begins.end() || row.place.position < begin->second)) continue;
       rows_.push_back(&row);
       relative_.push_back(row.relative);
     }

@@ -73,7 +73,7 @@ inline void require_draft_shape(std::int32_t nodes, std::int32_t depth) {
 
 // The random words of acceptances: key = the request's seed, counter = (index, row, place, Purpose::simulator).
 // (Arrivals and lengths have the seed of the run as their key.)
-enum class AcceptanceWords : std::uint32_t { request, step, text, context, block, confidence };
+enum class AcceptanceWords : std::uint32_t { request, step, text, context, block, confidence, ahead };
 
 inline RandomBlock acceptance_block(std::uint64_t request_seed, AcceptanceWords row, std::int32_t place,
                                     std::uint32_t index = 0) {

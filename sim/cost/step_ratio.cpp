@@ -69,6 +69,26 @@ double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const 
   return verify + any * drafts + (1.0 - any) * model.overhead_ns(batch.batch, {});
 }
 
+double ahead_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+                     const DraftingAhead& ahead, double ready) {
+  const auto requests = static_cast<double>(batch.batch);
+  DraftLoad drafts_ahead;
+  for (std::int64_t i = 0; i < batch.batch; ++i)
+    add_drafts_ahead(drafts_ahead, ahead, form.depth, batch.context,
+                     kind == DraftingKind::parallel || kind == DraftingKind::ngram);
+  const double any_missed = 1.0 - std::pow(ready, requests);
+  const double any_ready = 1.0 - std::pow(1.0 - ready, requests);
+  double backup = 0.0;
+  if (ahead.backup && any_missed > 0.0) {
+    BatchLoad missed = batch;
+    missed.batch = std::max<std::int64_t>(1, std::llround(requests * (1.0 - ready) / any_missed));
+    backup = any_missed * model.draft_ns(drafting(missed, form, kind));
+  }
+  const double verify = model.target_ns(verify_pass(batch, form, ahead.backup ? 1.0 : ready));
+  return backup + any_ready * std::max(verify, model.draft_ns(drafts_ahead)) + (1.0 - any_ready) * verify +
+         model.overhead_ns(batch.batch, drafts_ahead);
+}
+
 double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                   double draft_share) {
   return speculative_step_ns(model, batch, form, kind, draft_share) / plain_step_ns(model, batch);

@@ -6,6 +6,7 @@
 
 #include "engine/scheduler/step_cost.hpp"
 #include "sim/cost/drafter.hpp"
+#include "sim/cost/drafting_ahead.hpp"
 
 namespace draftproof {
 
@@ -32,6 +33,10 @@ DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind k
 double plain_step_ns(const StepCost& model, const BatchLoad& batch);
 double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                            double draft_share = 1.0);
+// The same of a drafter that drafts ahead, each request's drafts ready with this probability: all wait for a backup
+// where any misses, and for the drafts ahead where any is ready.
+double ahead_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+                     const DraftingAhead& ahead, double ready);
 // speculative / plain; acceptance length / step ratio is the speedup.
 double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                   double draft_share = 1.0);

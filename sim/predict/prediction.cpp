@@ -44,7 +44,7 @@ class Predictor {
     const DraftCount& count = machine.setup().drafter->count;
     if (count.drafts > 0 && !count.repeats) deepest = std::min(deepest, count.drafts);
     for (std::int32_t k = 1; k <= deepest; ++k) add({k, k}, context);
-    if (!acceptance.knows_trees() || kind_ == DraftingKind::ngram) return;
+    if (!acceptance.knows_trees() || kind_ == DraftingKind::ngram || options.ahead.is_on()) return;
     for (const std::int32_t nodes : options.tree_nodes)
       for (std::int32_t depth = 2; depth <= std::min(deepest, nodes - 1); ++depth) add({nodes, depth}, context);
   }
@@ -112,9 +112,17 @@ class Predictor {
     PredictionRow row;
     row.batch = load.batch;
     row.form = candidate.form;
-    const double share = acceptance_.draft_share();
+    double share = acceptance_.draft_share();
+    double step = 0.0;
+    if (const DraftingAhead& ahead = options_.ahead; ahead.is_on()) {
+      const double ready = ready_probability(
+          ahead, acceptance_.survival(candidate.form.depth, static_cast<std::int32_t>(options_.context)));
+      step = ahead_step_ns(cost_, load, candidate.form, kind_, ahead, ready);
+      if (!ahead.backup) share = ready;
+    } else {
+      step = speculative_step_ns(cost_, load, candidate.form, kind_, share);
+    }
     row.tokens_per_step = 1.0 + share * (candidate.length.length - 1.0);
-    const double step = speculative_step_ns(cost_, load, candidate.form, kind_, share);
     row.step_ratio = step / plain;
     row.speedup = row.tokens_per_step / row.step_ratio;
     row.tokens_per_second = static_cast<double>(load.batch) * row.tokens_per_step / (step * 1e-9);

@@ -28,6 +28,7 @@ struct PredictOptions {
   LoopLengths lengths;  // given: speedups are ratios of a closed loop's throughputs, prefills included
   std::optional<std::int32_t> running_drafts;  // K of the server that asks, where it drafts chains
   bool guidance = false;
+  DraftingAhead ahead;
   std::int32_t drafts_max = 8;
   std::vector<std::int32_t> tree_nodes{8, 16, 32, 60};
   // Does the engine verify trees? If not, they have rows, and the best draft is a chain.

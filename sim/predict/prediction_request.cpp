@@ -110,6 +110,7 @@ PredictOptions options_of(const PredictionRequest& request) {
     options.context = request.prompt + std::max(1, request.output / 2);
   }
   options.guidance = request.guidance;
+  if (!request.ahead.empty()) options.ahead = parse_ahead(request.ahead, "--ahead");
   options.drafts_max = request.drafts_max;
   options.tree_nodes.assign(request.trees.begin(), request.trees.end());
   options.engine_takes_trees = !find_engine(request.engine).name.starts_with("vLLM");
@@ -148,6 +149,8 @@ RooflineSetup setup_of(const PredictionRequest& request, const PredictOptions& o
     throw usage_error(request.draft_tp ? "--draft-tp" : "--draft-gpu",
                       "has no use with drafter " + printable_line(request.drafter) + ", which runs on the CPU");
   if (!request.draft_gpu.empty()) setup.draft_gpu = find_gpu(request.draft_gpu);
+  if (!request.ahead.empty() && !setup.draft_gpu)
+    throw usage_error("--ahead", "drafts while the target verifies; expected --draft-gpu, devices of its own");
   setup.draft_tp = request.draft_tp.value_or(0);
   setup.draft_cost_factor = request.draft_cost_factor;
   setup.dp = request.dp;
@@ -369,7 +372,8 @@ PredictionReport answer(const PredictionInputs& inputs, const std::function<void
   report.over_calibrated = inputs.machine.residuals_after();
   report.points = inputs.points;
   report.prediction = prediction_at(inputs, inputs.options.batches);
-  if (report.setup.draft_gpu || report.setup.draft_tp > 0.0) report.notes.push_back(waiting_text(report));
+  if ((report.setup.draft_gpu || report.setup.draft_tp > 0.0) && !report.options.ahead.is_on())
+    report.notes.push_back(waiting_text(report));
   check();
   if (request.compare_guidance)
     report.compared.push_back(

@@ -27,6 +27,7 @@ struct PredictionRequest {
   std::string draft_precision;  // empty: 16 bits
   std::optional<int> draft_tp;  // GPUs of the drafter; nothing: the target's, or one of draft_gpu
   std::string draft_gpu;        // devices of its own; empty: the target's
+  std::string ahead;            // drafting_ahead.hpp; empty: it drafts before the target verifies
   std::optional<int> tp;        // nothing: as many as the weights and the cache of the least load need
   bool tp_is_of_log = false;    // taken from it
   int dp = 1, pp = 1;           // roofline.hpp

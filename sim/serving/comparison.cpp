@@ -24,6 +24,7 @@ struct Run {
   std::int64_t requests = 0;
   std::int64_t sequence_steps = 0;
   std::int64_t events = 0;
+  std::int64_t asked_drafts = 0, ready_drafts = 0;
   double wall_s = 0.0;
   std::array<double, 4> tails_ms{};
 
@@ -77,6 +78,8 @@ Run run_serving(const Scenario& scenario, const ScenarioPolicy& policy, const Wo
   for (std::size_t i = 0; i < run.tails_ms.size(); ++i) run.tails_ms[i] = static_cast<double>(kinds[i]->p99_ns) * 1e-6;
   run.requests = workload.options().num_requests;
   run.sequence_steps = metrics.sequence_steps;
+  run.asked_drafts = result.asked_drafts;
+  run.ready_drafts = result.ready_drafts;
   run.events = result.events;
   return run;
 }
@@ -153,6 +156,8 @@ Json policy_json(const ScenarioPolicy& policy, const PolicyReport& report) {
         Figure::acceptance_length, Figure::tokens_per_step, Figure::step_ms, Figure::draft_share, Figure::preemptions})
     json[name_of(figure)] = number(report.figure(figure).mean);
   json["acceptance_by_position"] = acceptance_json(report.acceptance);
+  if (policy.drafting.ahead.is_on())
+    json["ready_share"] = number(static_cast<double>(report.ready_drafts) / static_cast<double>(report.asked_drafts));
   if (policy.fleet.servers > 1) {
     constexpr const char* kTails[] = {"guided_ttft_ms_p99", "guided_tpot_ms_p99", "plain_ttft_ms_p99",
                                       "plain_tpot_ms_p99"};
@@ -251,6 +256,8 @@ std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
       report.acceptance += run(at, r).acceptance;
       report.requests += run(at, r).requests;
       report.sequence_steps += run(at, r).sequence_steps;
+      report.asked_drafts += run(at, r).asked_drafts;
+      report.ready_drafts += run(at, r).ready_drafts;
       report.events += run(at, r).events;
       report.wall_s += run(at, r).wall_s;
     }

@@ -64,6 +64,7 @@ struct PolicyReport {
   std::int64_t requests = 0;         // of all replications, as the following
   std::int64_t sequence_steps = 0;
   std::int64_t events = 0;
+  std::int64_t asked_drafts = 0, ready_drafts = 0;
   double wall_s = 0.0;  // on one thread each
 
   const Estimate& figure(Figure f) const { return figures[static_cast<std::size_t>(f)]; }

@@ -17,20 +17,24 @@ std::string microseconds(std::int64_t ns) {
   return fixed(ns, 3);
 }
 
-std::string counter(const char* name, std::int64_t ns, const std::string& values) {
-  return std::string(",\n{\"name\":\"") + name + "\",\"ph\":\"C\",\"pid\":1,\"ts\":" + microseconds(ns) +
+std::string counter(const char* name, const std::string& process, std::int64_t ns, const std::string& values) {
+  return std::string(",\n{\"name\":\"") + name + "\",\"ph\":\"C\"," + process + ",\"ts\":" + microseconds(ns) +
          ",\"args\":{" + values + "}}";
 }
 
 }  // namespace
 
-RunFiles::RunFiles(std::ostream& requests, std::ostream& steps, const std::string& process)
-    : requests_(requests), steps_(steps) {
+RunFiles::RunFiles(std::ostream& requests, std::ostream& steps, const std::string& process, std::int32_t servers)
+    : requests_(requests), steps_(steps), servers_(servers) {
   requests_ << "request,arrival_ms,prompt_len,output_len,queue_ms,ttft_ms,tpot_ms,e2e_ms,steps,draft_tokens,"
-               "accepted_tokens,preemptions\n";
-  steps_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-            "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":\""
-         << process << "\"}}";
+               "accepted_tokens,preemptions"
+            << (servers > 1 ? ",server\n" : "\n");
+  steps_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (; server_ < servers; ++server_)
+    steps_ << (server_ == 0 ? "" : ",\n") << "{\"name\":\"process_name\",\"ph\":\"M\"," << process_of_server()
+           << ",\"args\":{\"name\":\"" << process << (servers > 1 ? ", server " + std::to_string(server_) : "")
+           << "\"}}";
+  server_ = 0;
 }
 
 RunFiles::~RunFiles() {
@@ -39,8 +43,9 @@ RunFiles::~RunFiles() {
 
 void RunFiles::slice(const char* name, std::int64_t begin_ns, std::int64_t duration_ns, const std::string& arguments) {
   if (duration_ns == 0) return;
-  steps_ << ",\n{\"name\":\"" << name << "\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":" << microseconds(begin_ns)
-         << ",\"dur\":" << microseconds(duration_ns) << ",\"args\":{" << arguments << "}}";
+  steps_ << ",\n{\"name\":\"" << name << "\",\"ph\":\"X\"," << process_of_server()
+         << ",\"tid\":1,\"ts\":" << microseconds(begin_ns) << ",\"dur\":" << microseconds(duration_ns) << ",\"args\":{"
+         << arguments << "}}";
 }
 
 void RunFiles::on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,
@@ -64,11 +69,11 @@ void RunFiles::on_step(const StepPlan& plan, const StepOutcome& outcome, const S
   slice("target", outcome.begin_ns + outcome.draft_ns, outcome.verify_ns, number("rows", pass.rows));
   slice("engine", outcome.begin_ns + outcome.draft_ns + outcome.verify_ns, outcome.sample_ns, "");
   const EngineMetrics& metrics = scheduler.metrics();
-  steps_ << counter("requests", outcome.begin_ns,
+  steps_ << counter("requests", process_of_server(), outcome.begin_ns,
                     number("running", static_cast<std::int64_t>(plan.requests.size())) + "," +
                         number("waiting", metrics.num_waiting))
-         << counter("KV blocks", outcome.end_ns, number("held", metrics.blocks_held))
-         << counter("tokens of the step", outcome.begin_ns,
+         << counter("KV blocks", process_of_server(), outcome.end_ns, number("held", metrics.blocks_held))
+         << counter("tokens of the step", process_of_server(), outcome.begin_ns,
                     number("accepted", accepted) + "," + number("rejected", drafted - accepted));
 }
 
@@ -78,7 +83,9 @@ void RunFiles::on_end(std::uint64_t request, const RequestProgress& r) {
             << ',';
   if (r.output_len > 1) requests_ << milliseconds((r.last_token_ns - r.first_token_ns) / (r.output_len - 1));
   requests_ << ',' << milliseconds(r.last_token_ns - r.arrival_ns) << ',' << r.steps << ',' << r.draft_tokens << ','
-            << r.accepted_tokens << ',' << r.preemptions << '\n';
+            << r.accepted_tokens << ',' << r.preemptions;
+  if (servers_ > 1) requests_ << ',' << server_;
+  requests_ << '\n';
 }
 
 }  // namespace draftproof

@@ -190,9 +190,23 @@ FleetOptions read_fleet(const TomlValue& policy, const TomlValue& file) {
   return fleet;
 }
 
+DraftingAhead read_ahead(const TomlValue& value, const TomlValue& table, const ScenarioPolicy& policy,
+                         const ScenarioServer& server) {
+  const auto refuse = [&](const std::string& what) { throw input_error(value.where(), what); };
+  if (!server.drafts_elsewhere())
+    refuse("it drafts while the target verifies, on the target's GPUs; expected server.draft_gpu, devices of its own");
+  if (policy.drafting.looked_up) refuse("drafter " + policy.drafter + " takes no time; expected another, or no ahead");
+  for (const SpeculationRule rule : {SpeculationRule::goodput, SpeculationRule::tree, SpeculationRule::confidence})
+    if (policy.speculation.rule == rule)
+      refuse("it stands beside " + text_of(policy.speculation) + "; expected a policy of chains that weighs no times");
+  for (const char* const other : {"tree_depth", "draft_kv"})
+    if (table.find(other) != nullptr) refuse(std::string("it stands beside ") + other + "; expected one of them");
+  return at_value(value, [&] { return parse_ahead(value.text(), "ahead"); });
+}
+
 ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const ScenarioServer& server) {
   table.allow_only(
-      {"name", "speculation", "drafter", "acceptance", "tree_depth", "router", "guided_servers", "draft_kv"});
+      {"name", "speculation", "drafter", "acceptance", "tree_depth", "router", "guided_servers", "draft_kv", "ahead"});
   ScenarioPolicy policy;
   policy.fleet = read_fleet(table, file);
   policy.name = table.at("name").text();
@@ -234,6 +248,7 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
   }
   if (const TomlValue* kv = table.find("draft_kv"))
     policy.drafting.discards_kv = one_of(*kv, {"keep", "discard"}) == "discard";
+  if (const TomlValue* ahead = table.find("ahead")) policy.drafting.ahead = read_ahead(*ahead, table, policy, server);
   const TomlValue* depth = table.find("tree_depth");
   if (depth != nullptr) policy.drafting.tree_depth = static_cast<std::int32_t>(depth->integer(1, kAcceptanceDepthMax));
   if (depth != nullptr && policy.speculation.rule == SpeculationRule::confidence)
@@ -288,6 +303,8 @@ Scenario read_scenario(const TomlValue& file) {
   for (const TomlValue& table : file.at("policy").items()) {
     ScenarioPolicy policy = read_policy(table, file, server);
     policy.drafting.swap_block_ns = swap_block_us * 1e3;
+    if (scenario.static_batch && policy.drafting.ahead.is_on())
+      throw input_error(table.at("ahead").where(), "a static batch does not draft ahead; expected run.mode serving");
     if (scenario.static_batch && policy.fleet.servers > 1)
       throw input_error(file.at("servers").where(), "a static batch is of one server; expected run.mode serving");
     if (policy.fleet.guided_servers > 0 && !scenario.workload.companion_prompt_len)

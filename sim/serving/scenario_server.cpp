@@ -108,6 +108,7 @@ void ScenarioServer::set_drafter(const TomlValue* drafter, const std::string& po
   }
   policy.drafter = setup.drafter->name;
   policy.drafting.one_pass = setup.drafter->one_pass();
+  policy.drafting.looked_up = setup.drafter->kind == DraftingKind::ngram;
   policy.drafting.confidences = setup.drafter->training.confidences;
   policy.cost = std::make_shared<Roofline>(setup);
 }

@@ -22,6 +22,8 @@ class ScenarioServer {
   // Blocks for which there is memory beside the weights; of a linear server the scheduler's default.
   std::int32_t kv_blocks() const { return kv_blocks_; }
   std::shared_ptr<const StepCost> cost_without_drafter() const;
+  // May it draft while the target computes? Constants may be those of any devices.
+  bool drafts_elsewhere() const { return linear_ != nullptr || setup_.draft_gpu.has_value(); }
   // The cost of a policy and how it drafts. drafter: the value in the file, null where there is none; policy_where: for
   // the error (input) that there is none.
   void set_drafter(const TomlValue* drafter, const std::string& policy_where, ScenarioPolicy& policy) const;

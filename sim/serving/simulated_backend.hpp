@@ -10,6 +10,7 @@
 #include "engine/scheduler/step_cost.hpp"
 #include "engine/scheduler/step_plan.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
+#include "sim/cost/drafting_ahead.hpp"
 
 namespace draftproof {
 
@@ -20,6 +21,8 @@ struct SimulatedDrafting {
   double swap_block_ns = 0.0;   // to copy a KV block to or from the swap space
   bool confidences = true;      // the drafter may say how likely its drafts are
   bool discards_kv = false;     // the drafter reads the prefix again in every step
+  bool looked_up = false;       // on the CPU, in no time
+  DraftingAhead ahead = {};     // of chains
 };
 
 class SimulatedBackend final : public Backend {
@@ -44,7 +47,10 @@ class SimulatedBackend final : public Backend {
 
   // Load of the last step.
   const PassLoad& pass() const { return pass_; }
-  const DraftLoad& draft() const { return draft_; }
+  const DraftLoad& draft() const { return draft_; }  // without what is drafted ahead
+  // Of the drafts that were asked for so far, under drafting ahead: those that were ready.
+  std::int64_t asked_drafts() const { return asked_drafts_; }
+  std::int64_t ready_drafts() const { return ready_drafts_; }
   std::int64_t held_slots() const { return held_slots_; }                    // by the requests of the step
   std::int64_t committed_kv_tokens() const { return committed_kv_tokens_; }  // of them, without drafts
 
@@ -56,6 +62,7 @@ class SimulatedBackend final : public Backend {
     std::uint64_t number = 0;
     std::int32_t prompt_len = 0;
     std::int32_t output_len = 0;
+    bool ready = false;  // its next draft was drafted ahead
   };
 
   static bool is_confident(const SpeculationPolicy* policy) {
@@ -65,6 +72,7 @@ class SimulatedBackend final : public Backend {
   // Sets what would be accepted of all drafts of the request with this index in the plan.
   void draft(std::size_t index, const PlannedRequest& planned, SequenceOutcome& outcome);
   void verify(const PlannedRequest& planned, SequenceOutcome& outcome);
+  bool is_ready(const Request& request, std::int32_t drafts, std::int32_t accepted);
 
   const StepCost& cost_;
   const AcceptanceModel& acceptance_;
@@ -74,6 +82,10 @@ class SimulatedBackend final : public Backend {
   std::int64_t now_ns_ = 0;
   PassLoad pass_;
   DraftLoad draft_;
+  DraftLoad ahead_;
+  bool any_ready_ = false;                         // behind this step
+  std::vector<std::vector<std::uint64_t>> ready_;  // thresholds of words, by drafts and accepted ones
+  std::int64_t asked_drafts_ = 0, ready_drafts_ = 0;
   std::int64_t held_slots_ = 0;
   std::int64_t committed_kv_tokens_ = 0;
   std::vector<std::vector<float>> confidences_;  // by index in the plan

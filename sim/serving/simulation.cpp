@@ -108,11 +108,14 @@ void add(EngineMetrics& to, const EngineMetrics& from) {
 }
 
 struct Server {
-  Server(const StepCost& cost, const AcceptanceModel& acceptance, const ServingOptions& options)
-      : planning_cost(std::make_shared<PlanningCost>(cost, options.speculation.most, options.drafting.one_pass)),
+  Server(const StepCost& cost, const AcceptanceModel& acceptance, const ServingOptions& options,
+         std::int32_t its_number)
+      : number(its_number),
+        planning_cost(std::make_shared<PlanningCost>(cost, options.speculation.most, options.drafting.one_pass)),
         scheduler(options.scheduler, SpeculationPolicy(options.speculation, planning_cost)),
         backend(cost, acceptance, options.drafting, &scheduler.policy()) {}
 
+  std::int32_t number;
   std::shared_ptr<PlanningCost> planning_cost;
   Scheduler scheduler;
   SimulatedBackend backend;
@@ -127,11 +130,11 @@ class Simulation {
   Simulation(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
              const ServingOptions& options, ServingObserver* observer)
       : workload_(workload), options_(options), observer_(observer), arrivals_(workload) {
-    if (observer != nullptr && options.fleet.servers > 1)
-      throw usage_error("--out",
-                        "records the steps of one server; the scenario has " + std::to_string(options.fleet.servers));
+    if (observer != nullptr && options.fleet.servers > 1 && !observer->takes_several_servers())
+      throw usage_error(
+          "servers", "there are " + std::to_string(options.fleet.servers) + "; expected one, whose steps are recorded");
     for (std::int32_t i = 0; i < options.fleet.servers; ++i)
-      servers_.push_back(std::make_unique<Server>(cost, acceptance, options_));
+      servers_.push_back(std::make_unique<Server>(cost, acceptance, options_, i));
     const auto expected = static_cast<std::size_t>(workload.options().num_requests);
     ttft_ns_.reserve(expected);
     tpot_ns_.reserve(expected);
@@ -262,7 +265,10 @@ class Simulation {
                                       static_cast<double>(plan.requests.size()));
     server.scheduler.commit(outcome);
     ++events_;
-    if (observer_ != nullptr) observer_->on_step(plan, outcome, server.scheduler, server.backend);
+    if (observer_ != nullptr) {
+      observer_->on_server(server.number);
+      observer_->on_step(plan, outcome, server.scheduler, server.backend);
+    }
     server.plan = nullptr;
     for (const RequestHandle handle : server.scheduler.finished()) end(server, handle);
     // In a closed system the next request comes with the end of the one before.
@@ -340,6 +346,10 @@ class Simulation {
     result.queue_mean_ns =
         servers_.size() == 1 ? metrics.queue.mean_ns() : queue_ns_ / static_cast<double>(counts.requests_ended);
     result.events = events_;
+    for (const auto& server : servers_) {
+      result.asked_drafts += server->backend.asked_drafts();
+      result.ready_drafts += server->backend.ready_drafts();
+    }
     result.requested_tokens = requested_tokens_;
     result.requests_in_system = in_system_ns_ / static_cast<double>(metrics.last_end_ns);
     result.kv_waste = held_slot_ns_ > 0.0 ? 1.0 - committed_slot_ns_ / held_slot_ns_ : 0.0;

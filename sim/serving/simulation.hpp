@@ -55,6 +55,7 @@ struct ServingResult {
   std::int64_t events = 0;                                          // arrivals and steps
   std::int64_t requested_tokens = 0;
   double requests_in_system = 0.0;  // as the scheduler counts them, the mean over the time from 0 to the last end
+  std::int64_t asked_drafts = 0, ready_drafts = 0;  // SimulatedBackend, under drafting ahead
   double kv_waste = 0.0;  // share of the slots that a step's requests hold without a committed token, over all steps
 
   double seconds() const { return static_cast<double>(metrics.last_end_ns - metrics.first_begin_ns) * 1e-9; }
@@ -67,13 +68,16 @@ struct ServingResult {
 class ServingObserver {
  public:
   virtual ~ServingObserver() = default;
+  // Of several servers it is told whose steps and ends the next ones are, 0, 1, ...
+  virtual bool takes_several_servers() const { return false; }
+  virtual void on_server(std::int32_t) {}
   virtual void on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,
                        const SimulatedBackend& backend) = 0;
   virtual void on_end(std::uint64_t request, const RequestProgress& progress) = 0;
 };
 
 // Runs all requests of the workload to their end. Metrics of several servers are sums over them. Errors: usage, of
-// options, and of an observer of several servers; input, naming the request that does not
+// options, and of an observer that does not take several servers; input, naming the request that does not
 // fit into context, cache or token budget, or times beyond kSimulatedNsMax; internal, where something was not
 // conserved.
 ServingResult simulate(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,

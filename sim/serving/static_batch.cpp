@@ -85,10 +85,10 @@ class StaticBatch {
     std::int32_t depth = std::min(nodes, room);
     if (options_.drafting.tree_depth > 0) depth = std::min(depth, options_.drafting.tree_depth);
     ++load.requests;
-    load.rows += nodes;
+    load.rows += options_.drafting.one_pass ? depth : nodes;
     load.kv_tokens += context;
     load.depth = std::max(load.depth, depth);
-    load.tree |= depth < nodes;
+    load.tree |= depth < nodes && !options_.drafting.one_pass;
     return {nodes, depth, accepted(AcceptancePlace{place.output_len, context}, nodes, depth)};
   }
 

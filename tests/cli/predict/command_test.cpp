@@ -202,6 +202,16 @@ TEST_CASE("a drafter with a device of its own leaves the target's waiting; a not
   CHECK_THAT(apart.at("notes").dump(), Catch::Contains("The drafter is on 1 L4 of its own: at batch 1, K = "));
   CHECK(speedup(shared) > speedup(one));  // the weights of 8B are read by one GPU, not four
   CHECK(speedup(one) > speedup(apart));
+  // Drafting ahead on the same device: all ready, the drafting is hidden; none ready, nothing is gained.
+  const std::vector<std::string> h100{"--draft-gpu", "H100"};
+  const auto ahead = [&](const std::string& hit) {
+    return speedup(with({"--draft-gpu", "H100", "--ahead", "outcomes=8,hit=" + hit}));
+  };
+  CHECK(ahead("1") > 1.2 * speedup(with(h100)));
+  CHECK(ahead("0") == Approx(speedup(with(h100))));
+  std::vector<std::string> without = own;
+  without.insert(without.end(), {"--ahead", "outcomes=8,hit=0.9"});
+  check_refused(without, {"--ahead: drafts while the target verifies; expected --draft-gpu, devices of its own"});
 }
 
 TEST_CASE("a server's log alone says what predict asks for, but for the GPU, packed or on standard input") {

@@ -112,6 +112,16 @@ TEST_CASE("rounding has no place, over many random paths") {
   CHECK(alarms == 0);
 }
 
+TEST_CASE("rounding behind a prompt that both paths computed alike has no place, a fault there has") {
+  const Path plain = plain_path(5);
+  for (const auto& [relative, verdict] : {std::pair(0.01, ParityVerdict::rounding), {1.0, ParityVerdict::fault}}) {
+    const Path behind = rounded(plain, relative, [](std::size_t row) { return row % 64 < 24 ? 0.0 : 1.0; });
+    const Parity parity = compared(plain, behind);
+    CHECK(parity.differing_rows == 4 * 40);
+    CHECK(parity.verdict == verdict);
+  }
+}
+
 TEST_CASE("the total variation and the argmax are those worked out by hand") {
   Path a, b;
   for (std::int64_t row = 0; row < 2; ++row) {

@@ -48,6 +48,16 @@ TEST_CASE("a replay is named by its file, and by its drafter where there are sev
   CHECK_THROWS_WITH(make_acceptance("replay:" + folder.file("none"), 0, "x"), Catch::Contains(folder.file("none")));
 }
 
+// Lengths of JetSpec's README (github:hao-ai-lab/JetSpec): trees of 127 drafts, 20 deep.
+TEST_CASE("published rates of a causal parallel head give the lengths of its trees") {
+  const std::pair<const char*, double> lengths[] = {
+      {"mathematics", (9.56 + 7.94 + 8.79) / 3.0}, {"code", (6.92 + 7.61 + 7.66) / 3.0}, {"chat", 4.88}};
+  for (const auto& [domain, length] : lengths) {
+    const auto model = make_acceptance(std::string("published:drafter=JetSpec,domain=") + domain, 0, "test");
+    CHECK(acceptance_length_of(model->survival(127, 20)) == Approx(length).margin(0.01));
+  }
+}
+
 // Acceptance lengths of arXiv:2607.05147, Table 1, Qwen3-4B; slot 1 and shape as the paper gives them.
 TEST_CASE("published rates by slot give the lengths of their table, and rise, fall and stay level as published") {
   struct Published {
@@ -136,7 +146,7 @@ TEST_CASE("what is not an acceptance model is refused in one sentence") {
         {"constant:0.8+confidence+confidence", "has +confidence twice; expected it once"},
         {"published", "acceptance model published has no parameters; expected published:DRAFTER"},
         {"published:Medusa",
-         "the acceptance by slot of 'Medusa' is not published; expected one of EAGLE-3, DFlash, DSpark"},
+         "the acceptance by slot of 'Medusa' is not published; expected one of EAGLE-3, DFlash, DSpark, JetSpec"},
         {"published:drafter=DSpark,domain=poems", "domain is 'poems'; expected one of mathematics, code, chat"},
         {"published:drafter=DSpark,length=8",
          "length is 8; expected a number in (1, 8), the tokens of a step with 7 drafts"}})

@@ -183,7 +183,7 @@ TEST_CASE("Heads that draft a block have the shapes of their checkpoints") {
 TEST_CASE("A draft's training is found by the preset's name, an unknown one lists near names") {
   CHECK(find_draft_training("DSpark", "test").drafts == 7);
   CHECK(find_draft_training("EAGLE3", "test").published.size() == 3);
-  CHECK(published_drafters() == "EAGLE-3, DFlash, DSpark");
+  CHECK(published_drafters() == "EAGLE-3, DFlash, DSpark, JetSpec");
   CHECK_THROWS_WITH(find_draft_training("nothing", "--acceptance"),
                     Catch::StartsWith("--acceptance: the drafter is 'nothing'; expected a preset (nearest: "));
 }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
@@ -250,6 +251,62 @@ TEST_CASE("a static scenario compares batches without latencies") {
   CHECK(reports[1].speedup.mean > 1.2);
   CHECK(std::isnan(reports[1].figure(Figure::ttft_p50).mean));
   CHECK(reports[1].figure(Figure::running_mean).mean > 7.0);
+}
+
+TEST_CASE("of several servers a request's row names the one whose process in the trace emitted its tokens") {
+  Scenario scenario = scenario_of("servers = 3\n" + kScenario);
+  scenario.policies.resize(1);
+  std::ostringstream requests, steps;
+  {
+    RunFiles files(requests, steps, "off", 3);
+    compare(scenario, 1, [&](std::size_t) { return &files; });
+  }
+  std::map<int, std::int64_t> outputs, emitted;
+  std::istringstream lines(requests.str());
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line.ends_with(",preemptions,server"));
+  while (std::getline(lines, line)) {
+    std::vector<std::string> cells;
+    std::istringstream fields(line);
+    for (std::string field; std::getline(fields, field, ',');) cells.push_back(field);
+    REQUIRE(cells.size() == 13);
+    outputs[std::stoi(cells[12])] += std::stoll(cells[3]);
+  }
+  CHECK(outputs.size() == 3);
+  std::map<int, double> end_us;
+  const auto trace = nlohmann::json::parse(steps.str());
+  CHECK(trace.at("traceEvents")[2].at("args").at("name") == "off, server 2");
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("name") != "step") continue;
+    const int server = event.at("pid").get<int>() - 1;
+    CHECK(event.at("ts").get<double>() >= end_us[server] - 1e-3);
+    end_us[server] = event.at("ts").get<double>() + event.at("dur").get<double>();
+    emitted[server] += event.at("args").at("emitted").get<std::int64_t>();
+  }
+  CHECK(emitted == outputs);
+}
+
+TEST_CASE("a policy that drafts ahead is compared with one that does not, and says how many drafts were ready") {
+  const std::string k3 = "name = \"k3\"\nspeculation = \"fixed:3\"";
+  const auto scenario = [&](const std::string& value) { return with(k3, k3 + "\nahead = \"" + value + "\""); };
+  Scenario both = scenario_of(scenario("outcomes=24,exponent=1,rate=0.75"));
+  both.policies.resize(2);
+  both.policies.push_back(scenario_of(kScenario).policies[1]);
+  const std::vector<PolicyReport> reports = compare(both, 1);
+  // F = 24 P^(1/2) / sum P^(1/2): 1 - (sum P^(1/2))^2 / 24 at a = 3/4, K = 3; a request's first drafts are not ready.
+  CHECK(static_cast<double>(reports[1].ready_drafts) / static_cast<double>(reports[1].asked_drafts) ==
+        Approx(0.84).margin(0.025));
+  CHECK(reports[1].speedup.mean > reports[2].speedup.mean);
+  CHECK(reports[2].asked_drafts == 0);
+  const auto refused = [&](const std::string& value) {
+    return error_of(ErrorKind::input, [&] { scenario_of(scenario(value)); });
+  };
+  for (const char* const value : {"outcomes=24", "outcomes=24,hit=0.9,rate=0.5", "outcomes=24,rate=0.5", "hit=0.5"})
+    CHECK(refused(value).starts_with(std::string("s.toml:36: policy[1].ahead: ahead: is '") + value +
+                                     "'; expected outcomes=B and either hit=H"));
+  CHECK(refused("outcomes=24,hit=0.9\"\ndraft_kv = \"discard") ==
+        "s.toml:36: policy[1].ahead: it stands beside draft_kv; expected one of them");
 }
 
 TEST_CASE("files of a run hold every request and every step") {
