@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::size_t kJobsMin = 8;  // few requests beside each other: more of them, one after the other
 constexpr int kNumDrafts = 8;        // as in `generate`
+constexpr std::int64_t kTokens = 128;
+constexpr std::int64_t kQuickTokens = 8;
 
 struct PolicyInputs {
   TextModel model;
@@ -56,9 +58,9 @@ Json parts_of(const StepTimes& times) {
 
 class PolicyRounds {
  public:
-  PolicyRounds(std::string drafter, std::size_t batch, int threads, std::int64_t max_tokens)
-      : inputs_(open_inputs(threads, max_tokens)) {
-    inputs_.jobs.resize(std::min(std::max(batch, kJobsMin), inputs_.jobs.size()));
+  PolicyRounds(const std::string& drafter, std::size_t batch, int threads, bool quick)
+      : inputs_(open_inputs(threads, quick ? kQuickTokens : kTokens)) {
+    inputs_.jobs.resize(std::min(std::max(batch, quick ? 1 : kJobsMin), inputs_.jobs.size()));
     room_.batch = static_cast<std::int64_t>(batch);
     options_.threads = threads;
     if (drafter != "plain")
@@ -117,7 +119,7 @@ std::vector<BenchCase> policy_cases(const std::vector<int>& threads, bool quick)
       for (const std::size_t batch : {1, 4, 8, 16, 24, 32}) {
         const std::string name = std::string("policy_") + drafter + "_b" + std::to_string(batch);
         const auto prepare = [=] {
-          const auto rounds = std::make_shared<PolicyRounds>(drafter, batch, count, quick ? 8 : 128);
+          const auto rounds = std::make_shared<PolicyRounds>(drafter, batch, count, quick);
           BenchWork work;
           work.body = [rounds] { rounds->run(); };
           work.compare = [rounds] { return rounds->comparison(); };

@@ -31,7 +31,7 @@ class SuffixTree {
     std::int64_t text = -1;  // where the next token stands, inside an only occurrence
   };
   std::optional<Place> find(std::span<const Token> string) const;
-  // Place m - 1 is that of the open document's last m tokens, as find() finds it; as many as occurred before.
+  // Place m - 1 is that of the open document's last m tokens, as find() finds it; of as many as occurred before.
   std::vector<Place> ends() const;
 
   struct Continuation {
