@@ -1,6 +1,6 @@
 // The last kept token of rows that lie on several devices: a radix search over the order keys, eight bits a round,
-// whose histograms the caller adds up over the devices; then over the tokens of the value that it ends at (twin: the
-// methods of RowShard that reference/shard/sharded_filters.cpp's prefix() calls).
+// whose histograms the caller adds up over the devices; then over the tokens of the value that it ends at (twin:
+// reference/shard/prefix_search.hpp).
 //
 //   round 0 to 3   histogram of the measure (a count for top-k, m_i for top-p) by eight bits more
 //   round 4        the measure that the device's tokens of that value have

@@ -12,7 +12,8 @@
 //       one rejected child or none take one pass, each further rejected child one more; of logits a node whose first
 //       child is accepted takes none. At most draft_len_max + 1 rounds: each is of another node or another rejected
 //       child. Launches after the last round return at once.
-//   next: rounds in one launch that waits for its blocks (a cooperative grid); sums of two siblings in one pass.
+//   next: rounds in one launch that waits for its blocks; 64 requests of 32 tiles have 2,048 blocks, of which an H200
+//       holds 1,056 at once, so that each would take several tiles. Sums of two siblings in one pass.
 #pragma once
 
 #include "gpu/kernels/tree_node.cuh"

@@ -5,25 +5,27 @@
 
 #include "gpu/executors.hpp"
 #include "gpu/reference_executor/shard_part.hpp"
-#include "reference/numerics/fraction.hpp"
 #include "reference/numerics/order_key.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/sampling/tile_draw.hpp"
+#include "reference/shard/prefix_search.hpp"
 
 namespace draftproof::reference_executor {
 namespace {
 
 constexpr Token kLastToken = std::numeric_limits<Token>::max();
-constexpr std::size_t kBuckets = 256;
-constexpr int kHistogramRounds = 4;
 
 std::int64_t largest_word(const RankedLogit& first) {
   if (first.token == kPaddingToken) return -1;
   return std::int64_t{order_key(first.value)} * kVocabularyLimit + kVocabularyLimit - 1 - first.token;
 }
 
+Measure measure_of(std::int32_t filter) {
+  return filter == DRAFTPROOF_SHARD_TOP_P ? Measure::mass : Measure::count;
+}
+
 std::size_t search_words(std::int32_t filter, std::int32_t round, std::int32_t devices) {
-  if (round < kHistogramRounds) return filter == DRAFTPROOF_SHARD_TOP_P ? kBuckets : kBuckets / 2;
+  if (round < kHistogramRounds) return histogram_words(measure_of(filter));
   return round == kHistogramRounds ? static_cast<std::size_t>(devices) : 1;
 }
 
@@ -35,8 +37,13 @@ struct Search {
   draftproof_shard_search& search;
   draftproof_shard_kept& kept;
 
-  bool is_mass() const { return a.filter == DRAFTPROOF_SHARD_TOP_P; }
-  Measure measure() const { return is_mass() ? Measure::mass : Measure::count; }
+  Measure measure() const { return measure_of(a.filter); }
+  bool is_mass() const { return measure() == Measure::mass; }
+  // The message of the round before.
+  std::span<const std::uint64_t> combined() const {
+    const std::size_t words = search_words(a.filter, a.round - 1, a.shard.devices);
+    return {a.combined + row * static_cast<std::int64_t>(words), words};
+  }
 
   void begin() {
     if (!is_mass()) kept = {0, -kInfinity, kLastToken, DRAFTPROOF_ROW_OK, 0};
@@ -52,29 +59,14 @@ struct Search {
       const std::int64_t word = a.largest[row];
       const float first = value_of_key(static_cast<std::uint32_t>(word / kVocabularyLimit));
       const auto tile = static_cast<std::size_t>(token_of_largest(word) / kTileTokens);
-      const std::uint64_t mass = mass_of_weight(tile_weight(exp_parts(first), of_row.exponents[tile]));
-      kept.least_mass = ceil_of_fraction(filters.min_p, row_scale(mass, of_row.exponent, of_row.exponents[tile]));
+      kept.least_mass = least_mass_of(filters.min_p, first, of_row.exponent, of_row.exponents[tile]);
     }
     search.limit = (is_mass() ? filters.top_p != 1.0f : filters.top_k != 0) ? 1 : 0;
   }
 
-  std::uint64_t histogram(std::size_t bucket) const {
-    const std::uint64_t* const words = a.combined + row * static_cast<std::int64_t>(search_words(a.filter, 0, 0));
-    return is_mass() ? words[bucket] : words[bucket / 2] >> 32 * (bucket % 2) & 0xffffffffu;
-  }
-
-  void take_histogram() {
-    if (a.round == 1) {
-      std::uint64_t whole = 0;
-      for (std::size_t b = 0; b < kBuckets; ++b) whole += histogram(b);
-      const auto k = static_cast<std::uint64_t>(parameters.filters.top_k);
-      search.limit = is_mass() ? top_p_limit(parameters.filters, whole) : k < whole ? k : 0;
-      if (search.limit == 0) return;
-    }
-    std::size_t bucket = kBuckets - 1;
-    for (; bucket > 0 && search.before + histogram(bucket) < search.limit; --bucket) search.before += histogram(bucket);
-    search.key |= static_cast<std::uint32_t>(bucket) << (32 - 8 * a.round);
-    if (a.round == kHistogramRounds && parameters.filters.ties == Ties::keep_all) end(kLastToken);
+  std::uint64_t limit_of(std::uint64_t whole) const {
+    const auto k = static_cast<std::uint64_t>(parameters.filters.top_k);
+    return is_mass() ? top_p_limit(parameters.filters, whole) : k < whole ? k : 0;
   }
 
   void end(Token last_token) {
@@ -88,15 +80,15 @@ struct Search {
   void step() {
     if (a.round == 0) return begin();
     if (search.limit == 0) return;
-    if (a.round <= kHistogramRounds) return take_histogram();
-    if (a.round == kHistogramRounds + 1) {
-      const std::uint64_t* const shares = a.combined + row * a.shard.devices;
-      search.owner = 0;
-      for (; search.owner + 1 < a.shard.devices && search.before + shares[search.owner] < search.limit; ++search.owner)
-        search.before += shares[search.owner];
-      return;
+    if (a.round <= kHistogramRounds) {
+      take_histogram(search, measure(), a.round - 1, combined(), [&](std::uint64_t whole) { return limit_of(whole); });
+      if (a.round == kHistogramRounds && search.limit != 0 && parameters.filters.ties == Ties::keep_all)
+        end(kLastToken);
+    } else if (a.round == kHistogramRounds + 1) {
+      search.owner = static_cast<std::int32_t>(take_shares(search, combined()));
+    } else {
+      end(static_cast<Token>(combined()[0]) - 1);
     }
-    end(static_cast<Token>(a.combined[row]) - 1);
   }
 
   void say(std::span<std::uint64_t> words) const {
@@ -105,18 +97,14 @@ struct Search {
     const bool is_cut = is_mass() && parameters.filters.order == FilterOrder::top_k_first;
     Part part = joined_part(a.shard, row, known(a.shard, row, a.tile_exponent, a.largest[row], nullptr),
                             is_cut ? a.kept : nullptr);
-    if (a.round == kHistogramRounds) {
-      words[static_cast<std::size_t>(a.shard.device)] = part.shard().measure_of_ties(measure(), search.key);
-    } else if (a.round == kHistogramRounds + 1) {
-      if (search.owner != a.shard.device) return;
-      words[0] =
-          static_cast<std::uint64_t>(part.shard().token_of_ties(measure(), search.key, search.limit - search.before)) +
-          1;
-    } else {
-      std::vector<std::uint64_t> sums(kBuckets, 0);
-      part.shard().add_histogram(measure(), a.round, search.key, sums);
-      for (std::size_t b = 0; b < kBuckets; ++b)
-        words[is_mass() ? b : b / 2] += sums[b] << (is_mass() ? 0 : 32 * (b % 2));
+    PartSearch tokens(part.shard());
+    tokens.begin(measure());
+    if (a.round < kHistogramRounds) {
+      tokens.add_histogram(a.round, search.key, words);
+    } else if (a.round == kHistogramRounds) {
+      words[static_cast<std::size_t>(a.shard.device)] = tokens.measure_of_ties(search.key);
+    } else if (search.owner == a.shard.device) {
+      words[0] = static_cast<std::uint64_t>(tokens.token_of_ties(search.key, search.limit - search.before)) + 1;
     }
   }
 };

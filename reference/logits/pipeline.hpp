@@ -36,7 +36,9 @@ class Pipeline {
   // (shard/row_shard.hpp): guidance, NaN policy, edits. RowError: columns count from the part's first token.
   void edit(const RowInput& input);
   // Then the part's distribution (LogitsDistribution::try_assign_part), or its first token by the greedy choice.
-  bool try_assign_part(LogitsDistribution& part) const { return part.try_assign_part(edited_, temperature_); }
+  bool try_assign_part(LogitsDistribution& part, bool weighs) const {
+    return part.try_assign_part(edited_, temperature_, weighs);
+  }
   RankedLogit largest_of_part() { return largest_logit(processed_logits(), row_); }
   // RowErrors of a row that was not assigned: a bad logit as it came in, if there is one; else as the kernels met it.
   void check_as_given();

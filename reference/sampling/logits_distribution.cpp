@@ -90,8 +90,9 @@ void LogitsDistribution::begin(const RowView& logits, float temperature) {
   exponent_ = kMaskedExponent;
 }
 
-bool LogitsDistribution::try_assign_part(const RowView& logits, float temperature) {
+bool LogitsDistribution::try_assign_part(const RowView& logits, float temperature, bool weighs) {
   begin(logits, temperature);
+  if (weighs) return weigh_tiles();
   const RowKernels& kernels = row_kernels();
   Tile scratch;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
@@ -109,7 +110,8 @@ void LogitsDistribution::join_tiles(std::span<const std::int32_t> n_max) {
     if (tiles_[t].n_max == n_max[t] || tiles_[t].kept == 0) continue;
     tiles_[t].n_max = n_max[t];
     const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
-    tiles_[t].sum = row_kernels().weigh_tile(x, tile_size(t), tiles_[t], weights.data());
+    float* const written = is_weighed_ ? weights_.data() + tile_begin(t) : weights.data();
+    tiles_[t].sum = row_kernels().weigh_tile(x, tile_size(t), tiles_[t], written);
   }
 }
 

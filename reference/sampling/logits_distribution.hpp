@@ -83,11 +83,11 @@ class LogitsDistribution {
   // divided, and group_largest.
   bool try_weigh(const RowView& logits, float temperature, const RowName& row);
 
-  // A part of a row whose other tokens lie elsewhere (shard/shard.hpp): whole tiles from a multiple of kTileTokens on,
-  // tokens of other parts masked; it may be empty. Assigned as above, it is given the largest exponents of its tiles,
+  // A part of a row whose other tokens lie elsewhere (shard/row_shard.hpp): whole tiles from a multiple of kTileTokens
+  // on, tokens of other parts masked; it may be empty. Assigned or weighed as above, it is given the largest exponents of its tiles,
   // [tile_count()], where others hold tokens of them, and then the exponent and the total of the whole row, again after
   // each keep(). What speaks of a single token or of a tile is then that of the row; kept_count() is the part's.
-  bool try_assign_part(const RowView& logits, float temperature);
+  bool try_assign_part(const RowView& logits, float temperature, bool weighs = false);
   void join_tiles(std::span<const std::int32_t> n_max);
   void join_row(std::int32_t exponent, std::uint64_t total);
   std::span<const TileMass> tiles() const { return tiles_; }
@@ -95,9 +95,11 @@ class LogitsDistribution {
   // Makes a row that was assigned without them, and not filtered since, one that was weighed.
   void weigh();
 
-  // Largest logit of every kGroupTokens tokens of a tile, tile by tile; -infinity where all are masked. Of a weighed
-  // row.
-  std::span<const float> group_largest() const { return group_largest_; }
+  // Largest logit of every kGroupTokens tokens of a tile, tile by tile; -infinity where all are masked. Empty where
+  // the row was not weighed.
+  std::span<const float> group_largest() const {
+    return is_weighed_ ? std::span<const float>(group_largest_) : std::span<const float>();
+  }
 
   // How many of a tile's tokens up to `last_token` have this logit.
   std::int64_t count_up_to(float value, Token last_token, std::size_t tile) const;

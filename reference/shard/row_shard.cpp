@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <limits>
-
-#include "reference/numerics/order_key.hpp"
 
 namespace draftproof {
 namespace {
@@ -25,16 +24,6 @@ void for_each_tile(const LogitsDistribution& part, const Take& take) {
     const std::size_t begin = t * kTileTokens;
     take(t, begin, part.logits_in(begin, part.tile_size(t), scratch.data()), part.tile_size(t));
   }
-}
-
-// take(place in the tile, m_i or 1) of the kept tokens of a tile.
-template <class Take>
-void for_each_measure(const LogitsDistribution& part, Measure measure, std::size_t tile, const float* x,
-                      std::size_t count, const Take& take) {
-  TileOfFloats weights;
-  if (measure == Measure::mass) part.weights_in(tile * kTileTokens, count, weights.data());
-  for (std::size_t i = 0; i < count; ++i)
-    if (x[i] >= -kLogitLimit) take(i, measure == Measure::mass ? part.row_mass(weights[i], tile) : std::uint64_t{1});
 }
 
 }  // namespace
@@ -64,10 +53,10 @@ void RowShard::edit(RowInput input) {
   read([&] { pipeline_.edit(input); });
 }
 
-bool RowShard::try_assign() {
+bool RowShard::try_assign(bool has_filters) {
   LogitsDistribution& part = distribution_.make_logits_distribution();
-  if (range_.size() == 0) return part.try_assign_part({DType::f32, nullptr, 0}, 1.0f);
-  return pipeline_.try_assign_part(part);
+  if (range_.size() == 0) return part.try_assign_part({DType::f32, nullptr, 0}, 1.0f, has_filters);
+  return pipeline_.try_assign_part(part, has_filters);
 }
 
 void RowShard::check_as_given() {
@@ -117,16 +106,37 @@ void RowShard::join_row(std::int32_t exponent, std::uint64_t total) {
 }
 
 std::vector<RankedLogit> RowShard::first_tokens(std::size_t n) const {
-  std::vector<RankedLogit> tokens;
-  for_each_tile(logits(), [&](std::size_t, std::size_t begin, const float* x, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto token = static_cast<Token>(begin + i);
-      if (x[i] >= -kLogitLimit && logits().is_kept(token)) tokens.push_back({x[i], token + base_});
-    }
-  });
+  // At least n tokens reach the n-th of the groups' largest logits; filters may have dropped some of them.
+  const std::span<const float> groups = logits().group_largest();
+  float least = -kLogitLimit;
+  if (n > 0 && groups.size() >= n) {
+    std::vector<float> ordered(groups.begin(), groups.end());
+    std::nth_element(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>(n - 1), ordered.end(),
+                     std::greater<>());
+    least = std::max(least, ordered[n - 1]);
+  }
+  std::vector<RankedLogit> tokens = kept_from(least);
+  if (tokens.size() < n && least > -kLogitLimit) tokens = kept_from(-kLogitLimit);
   const std::size_t listed = std::min(n, tokens.size());
   std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(listed), tokens.end(), comes_first);
   tokens.resize(listed);
+  return tokens;
+}
+
+// The kept tokens whose logits are at least `least`.
+std::vector<RankedLogit> RowShard::kept_from(float least) const {
+  const std::span<const float> groups = logits().group_largest();
+  std::vector<RankedLogit> tokens;
+  for_each_tile(logits(), [&](std::size_t, std::size_t begin, const float* x, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % kGroupTokens == 0 && !groups.empty() && groups[(begin + i) / kGroupTokens] < least) {
+        i += kGroupTokens - 1;
+        continue;
+      }
+      const auto token = static_cast<Token>(begin + i);
+      if (x[i] >= least && logits().is_kept(token)) tokens.push_back({x[i], token + base_});
+    }
+  });
   return tokens;
 }
 
@@ -139,42 +149,6 @@ std::int64_t RowShard::count_before(const RankedLogit& other) const {
     }
   });
   return before;
-}
-
-void RowShard::add_histogram(Measure measure, int round, std::uint32_t key, std::span<std::uint64_t> sums) const {
-  const int shift = 24 - 8 * round;
-  const std::uint32_t known = round == 0 ? 0 : ~0u << (shift + 8);
-  for_each_tile(logits(), [&](std::size_t t, std::size_t, const float* x, std::size_t count) {
-    for_each_measure(logits(), measure, t, x, count, [&](std::size_t i, std::uint64_t amount) {
-      const std::uint32_t own = order_key(x[i]);
-      if ((own & known) == (key & known)) sums[own >> shift & 0xffu] += amount;
-    });
-  });
-}
-
-template <class Take>
-void RowShard::for_each_tie(Measure measure, std::uint32_t key, const Take& take) const {
-  for_each_tile(logits(), [&](std::size_t t, std::size_t begin, const float* x, std::size_t count) {
-    for_each_measure(logits(), measure, t, x, count, [&](std::size_t i, std::uint64_t amount) {
-      if (order_key(x[i]) == key) take(static_cast<Token>(begin + i) + base_, amount);
-    });
-  });
-}
-
-std::uint64_t RowShard::measure_of_ties(Measure measure, std::uint32_t key) const {
-  std::uint64_t sum = 0;
-  for_each_tie(measure, key, [&](Token, std::uint64_t amount) { sum += amount; });
-  return sum;
-}
-
-Token RowShard::token_of_ties(Measure measure, std::uint32_t key, std::uint64_t limit) const {
-  std::uint64_t sum = 0;
-  Token found = kPaddingToken;
-  for_each_tie(measure, key, [&](Token token, std::uint64_t amount) {
-    sum += amount;
-    if (found == kPaddingToken && sum >= limit) found = token;
-  });
-  return found;
 }
 
 void RowShard::keep(KeptSet set) {

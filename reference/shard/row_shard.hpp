@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "reference/logits/pipeline.hpp"
-#include "reference/logits/prefix.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "reference/shard/devices.hpp"
 
@@ -37,8 +36,9 @@ class RowShard {
   // Edits a part [range.size()] of raw logits; input.logits and input.unconditional are those of the part. RowError
   // naming columns of the whole row, as from what follows.
   void edit(RowInput input);
-  // The distribution of the edited part, before it knows the others. False: a logit is bad, which these throw.
-  bool try_assign();
+  // The distribution of the edited part, before it knows the others, kept ready for filters where there are any. False:
+  // a logit is bad, which these throw.
+  bool try_assign(bool has_filters = false);
   void check_as_given();
   void throw_bad_logit();
   RankedLogit largest_logit();  // the greedy choice among the part's tokens
@@ -65,18 +65,11 @@ class RowShard {
   std::vector<RankedLogit> first_tokens(std::size_t n) const;
   // How many kept tokens stand before another.
   std::int64_t count_before(const RankedLogit& other) const;
-  // Adds the measure of the kept tokens to sums [256] by eight bits of their order keys, of those whose higher bits are
-  // `key`'s; `round` 0 takes the highest eight.
-  void add_histogram(Measure measure, int round, std::uint32_t key, std::span<std::uint64_t> sums) const;
-  // The measure of the kept tokens of one value, and the first of these with which it reaches `limit`.
-  std::uint64_t measure_of_ties(Measure measure, std::uint32_t key) const;
-  Token token_of_ties(Measure measure, std::uint32_t key, std::uint64_t limit) const;
   void keep(KeptSet set);
 
  private:
   RowView padded(const RowView& part, std::vector<std::uint32_t>& memory, bool with_zeros) const;
-  template <class Take>
-  void for_each_tie(Measure measure, std::uint32_t key, const Take& take) const;
+  std::vector<RankedLogit> kept_from(float least) const;
 
   TokenRange range_;
   Token base_;

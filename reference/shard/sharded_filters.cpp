@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "reference/numerics/fraction.hpp"
-#include "reference/numerics/order_key.hpp"
 #include "reference/shard/sharded_row.hpp"
 
 namespace draftproof {
@@ -11,9 +9,8 @@ namespace {
 
 constexpr Token kLastToken = std::numeric_limits<Token>::max();
 constexpr KeptSet kKeepAll{-std::numeric_limits<float>::infinity(), kLastToken, 0};
-constexpr std::size_t kBuckets = 256;
-constexpr int kHistogramRounds = 4;
-constexpr std::size_t kListWords = kHistogramRounds * kBuckets / 2;  // words of a histogram of counts
+// As many words as the histograms of counts have.
+constexpr std::size_t kListWords = kHistogramRounds * kSearchBuckets / 2;
 
 bool keeps_all(const KeptSet& set) {
   return set.last_value == kKeepAll.last_value && set.least_mass == 0;
@@ -27,15 +24,14 @@ void ShardedRow::apply_filters(const FilterParameters& parameters) {
   const auto k = static_cast<std::size_t>(parameters.top_k);
   if (k != 0) {
     const bool fits = k * devices_->count() <= kListWords;
-    const auto limit = [&](std::uint64_t) { return std::uint64_t{k}; };
+    const auto limit = [&](std::uint64_t count) { return k < count ? std::uint64_t{k} : 0; };
     set =
         (fits ? first_of_lists(k, parameters.ties) : prefix(Measure::count, parameters.ties, limit)).value_or(kKeepAll);
   }
   if (parameters.min_p != 0.0f) {
     const RankedLogit first = merged_first_tokens(1).front();
     const auto tile = static_cast<std::size_t>(first.token / kTileTokens);
-    const float weight = tile_weight(exp_parts(first.value), tile_exponents_[tile]);
-    set.least_mass = ceil_of_fraction(parameters.min_p, row_mass_of(tile, mass_of_weight(weight)));
+    set.least_mass = least_mass_of(parameters.min_p, first.value, exponent_, tile_exponents_[tile]);
   }
   if (parameters.top_p != 1.0f) {
     if (parameters.order == FilterOrder::top_k_first && !keeps_all(set)) keep(set);
@@ -64,41 +60,28 @@ std::optional<KeptSet> ShardedRow::first_of_lists(std::size_t k, Ties ties) cons
   return KeptSet{tokens[k - 1].value, ties == Ties::keep_all ? kLastToken : tokens[k - 1].token, 0};
 }
 
-// Radix search: eight bits of the order key a round, then the tokens that have this key. None where a count keeps all.
+// None where no token is dropped.
 std::optional<KeptSet> ShardedRow::prefix(Measure measure, Ties ties,
-                                          const std::function<std::uint64_t(std::uint64_t)>& limit_of) const {
-  const std::size_t per_word = measure == Measure::count ? 2 : 1;  // counts are below 2^20
-  std::uint32_t key = 0;
-  std::uint64_t before = 0;
-  std::uint64_t limit = 0;
+                                          const std::function<std::uint64_t(std::uint64_t)>& limit_of) {
+  for (PartSearch& search : searches_) search.begin(measure);
+  struct {
+    std::uint64_t before = 0;
+    std::uint64_t limit = 0;
+    std::uint32_t key = 0;
+  } state;
   for (int round = 0; round < kHistogramRounds; ++round) {
-    const std::vector<std::uint64_t> words = devices_->sum(kBuckets / per_word, [&](std::size_t d, auto all) {
-      std::vector<std::uint64_t> sums(kBuckets, 0);
-      shards_[d].add_histogram(measure, round, key, sums);
-      for (std::size_t b = 0; b < kBuckets; ++b) all[b / per_word] += sums[b] << 32 * (b % per_word);
-    });
-    const auto sum_of = [&](std::size_t b) {
-      return per_word == 1 ? words[b] : words[b / 2] >> 32 * (b % 2) & 0xffffffffu;
-    };
-    if (round == 0) {
-      std::uint64_t whole = 0;
-      for (std::size_t b = 0; b < kBuckets; ++b) whole += sum_of(b);
-      limit = limit_of(whole);
-      if (measure == Measure::count && whole <= limit) return std::nullopt;
-    }
-    std::size_t bucket = kBuckets - 1;
-    for (; before + sum_of(bucket) < limit; --bucket) before += sum_of(bucket);
-    key |= static_cast<std::uint32_t>(bucket) << (24 - 8 * round);
+    const auto words = devices_->sum(
+        histogram_words(measure), [&](std::size_t d, auto all) { searches_[d].add_histogram(round, state.key, all); });
+    take_histogram(state, measure, round, words, limit_of);
+    if (state.limit == 0) return std::nullopt;
   }
-  const float value = value_of_key(key);
+  const float value = value_of_key(state.key);
   if (ties == Ties::keep_all) return KeptSet{value, kLastToken, 0};
-  const std::vector<std::uint64_t> shares =
-      devices_->gather([&](std::size_t d) { return shards_[d].measure_of_ties(measure, key); });
-  std::size_t owner = 0;
-  for (; before + shares[owner] < limit; ++owner) before += shares[owner];
-  return KeptSet{
-      value, devices_->token_from(owner, [&] { return shards_[owner].token_of_ties(measure, key, limit - before); }),
-      0};
+  const std::size_t owner =
+      take_shares(state, devices_->gather([&](std::size_t d) { return searches_[d].measure_of_ties(state.key); }));
+  const Token last = devices_->token_from(
+      owner, [&] { return searches_[owner].token_of_ties(state.key, state.limit - state.before); });
+  return KeptSet{value, last, 0};
 }
 
 }  // namespace draftproof

@@ -66,6 +66,7 @@ struct ShardedRow::Faults {
 
 ShardedRow::ShardedRow(const Devices& devices) : devices_(&devices) {
   for (std::size_t d = 0; d < devices.count(); ++d) shards_.emplace_back(devices.range(d));
+  for (const RowShard& shard : shards_) searches_.emplace_back(shard);
 }
 
 void ShardedRow::agree(const std::function<void(std::size_t)>& read, const ShardedRow* other) const {
@@ -102,7 +103,7 @@ void ShardedRow::run(const RowInput& row, std::span<const RowView> parts, std::s
     faults.note(d, kBeforeEdits, [&] { shards_[d].edit(input); });
     if (!is_logits_)
       faults.note(d, 0, [&] { largest[d] = shards_[d].largest_logit(); });
-    else if (faults.codes[d] == 0 && !shards_[d].try_assign()) {
+    else if (faults.codes[d] == 0 && !shards_[d].try_assign(parameters.filters.any())) {
       faults.note(d, kBeforeEdits, [&] { shards_[d].check_as_given(); });
       faults.note(d, 0, [&] { shards_[d].throw_bad_logit(); });
     }

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "reference/logits/logprobs.hpp"
-#include "reference/shard/row_shard.hpp"
+#include "reference/shard/prefix_search.hpp"
 
 namespace draftproof {
 
@@ -77,12 +77,13 @@ class ShardedRow {
   void apply_filters(const FilterParameters& parameters);
   std::optional<KeptSet> first_of_lists(std::size_t k, Ties ties) const;
   std::optional<KeptSet> prefix(Measure measure, Ties ties,
-                                const std::function<std::uint64_t(std::uint64_t)>& limit_of) const;
+                                const std::function<std::uint64_t(std::uint64_t)>& limit_of);
   std::vector<RankedLogit> merged_first_tokens(std::size_t n) const;
   void keep(const KeptSet& set);
 
   const Devices* devices_;
-  std::vector<RowShard> shards_;  // those of other processes hold nothing
+  std::vector<RowShard> shards_;      // those of other processes hold nothing
+  std::vector<PartSearch> searches_;  // [devices], in shards_
   RowName name_;
   bool is_logits_ = false;
   std::optional<Token> one_hot_;
