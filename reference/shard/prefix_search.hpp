@@ -58,8 +58,8 @@ std::size_t take_shares(State& state, std::span<const std::uint64_t> shares) {
 // min_p's least mass, by the first token's logit.
 std::uint64_t least_mass_of(float min_p, float first, std::int32_t exponent, std::int32_t tile_exponent);
 
-// The kept tokens of a device's part of a row in a search. Rounds are asked in order; from the second on the tokens that
-// are left are listed, and later rounds read these alone.
+// The kept tokens of a device's part of a row in a search. Rounds are asked in order; from the second on the tokens
+// that are left are listed, and later rounds read these alone.
 class PartSearch {
  public:
   explicit PartSearch(const RowShard& shard) : shard_(&shard) {}
