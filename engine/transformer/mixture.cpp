@@ -29,11 +29,13 @@ void leave_out_groups(const ExpertShape& shape, std::vector<double>& scores) {
   std::vector<std::size_t> order(groups);
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t g = 0; g < groups; ++g) {
-    std::vector<double> two(2);
-    std::partial_sort_copy(scores.begin() + static_cast<std::ptrdiff_t>(g * in_group),
-                           scores.begin() + static_cast<std::ptrdiff_t>((g + 1) * in_group), two.begin(), two.end(),
-                           std::greater<>());
-    best[g] = two[0] + two[1];
+    double first = scores[g * in_group];
+    double second = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = g * in_group + 1; i < (g + 1) * in_group; ++i) {
+      second = std::max(second, std::min(first, scores[i]));
+      first = std::max(first, scores[i]);
+    }
+    best[g] = first + second;
   }
   put_best_first(order, static_cast<std::size_t>(shape.groups_chosen), best);
   for (std::size_t i = static_cast<std::size_t>(shape.groups_chosen); i < groups; ++i)
