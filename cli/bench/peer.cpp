@@ -1,12 +1,12 @@
 #include "cli/bench/peer.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "base/files/own_files.hpp"
+#include "base/files/temporary.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/python.hpp"
@@ -21,26 +21,6 @@ std::string peer_script(const std::string& script, const std::string& option) {
   if (!fs::exists(path)) throw input_error(option, path + " is missing");
   return path;
 }
-
-// A folder that goes away with its contents.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "draftproof-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw input_error(name, "this temporary folder cannot be made");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // Raw elements in the machine's byte order: the reader runs on the same machine, a moment later.
 template <class T>
@@ -71,13 +51,13 @@ PeerTimings run_peer(const std::string& python, const std::string& script, const
 
 PeerTimings time_pytorch(const std::string& python, const BenchVerifyInputs& inputs, const std::vector<float>& row,
                          const std::vector<int>& threads, int repeat) {
-  const TemporaryFolder folder;
-  write_elements(folder.path() / "target_logits.f32", inputs.target_logits);
-  write_elements(folder.path() / "target_probs.f32", inputs.target_probs);
-  write_elements(folder.path() / "draft_probs.f32", inputs.draft_probs);
-  write_elements(folder.path() / "drafts.i32", inputs.drafts);
-  write_elements(folder.path() / "row.f32", row);
-  std::vector<std::string> arguments{folder.path().string()};
+  const Temporary folder(Temporary::Kind::folder, fs::temp_directory_path(), "--pytorch");
+  write_elements(fs::path(folder.path()) / "target_logits.f32", inputs.target_logits);
+  write_elements(fs::path(folder.path()) / "target_probs.f32", inputs.target_probs);
+  write_elements(fs::path(folder.path()) / "draft_probs.f32", inputs.draft_probs);
+  write_elements(fs::path(folder.path()) / "drafts.i32", inputs.drafts);
+  write_elements(fs::path(folder.path()) / "row.f32", row);
+  std::vector<std::string> arguments{folder.path()};
   const auto add = [&](const char* option, std::int64_t value) {
     arguments.emplace_back(option);
     arguments.push_back(std::to_string(value));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -35,10 +34,7 @@ namespace draftproof {
 namespace {
 
 std::string text(const char* format, double value) {
-  if (!std::isfinite(value)) return "-";
-  char out[64];
-  std::snprintf(out, sizeof out, format, value);
-  return out;
+  return std::isfinite(value) ? number(format, value) : "-";
 }
 
 std::string right(const std::string& text, std::size_t width) {

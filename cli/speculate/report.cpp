@@ -1,7 +1,5 @@
 #include "cli/speculate/report.hpp"
 
-#include <array>
-#include <cstdio>
 #include <set>
 
 #include "base/printable.hpp"
@@ -12,10 +10,7 @@ namespace draftproof {
 namespace {
 
 std::string number(const char* format, const Json& value) {
-  if (value.is_null()) return "-";
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value.get<double>());
-  return text.data();
+  return value.is_null() ? "-" : draftproof::number(format, value.get<double>());
 }
 
 std::string padded(const std::string& text, std::size_t width, bool right = true) {

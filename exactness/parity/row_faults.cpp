@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <limits>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -24,12 +25,6 @@ constexpr std::array<std::int64_t, 6> kBlocks{8, 16, 32, 64, 128, 256};
 // Units that rounding makes: products of 16-bit numbers are summed in f32, those of f32 in nothing better.
 double most_units(LogitPrecision precision) {
   return precision == LogitPrecision::f32 ? 1024.0 : 64.0;
-}
-
-std::string number_text(double x) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", x);
-  return text.data();
 }
 
 // A group of rows that may stand out.
@@ -122,9 +117,9 @@ class Finder {
   void look_at_size() {
     if (!(parity_.units > most_units(parity_.precision))) return;
     add({ParityFault::size,
-         "the typical relative difference is " + number_text(parity_.typical_relative) + ", " +
-             number_text(parity_.units) + " units of " + std::string(name_of(parity_.precision)) +
-             "; rounding makes at most " + number_text(most_units(parity_.precision)),
+         "the typical relative difference is " + number("%.3g", parity_.typical_relative) + ", " +
+             number("%.3g", parity_.units) + " units of " + std::string(name_of(parity_.precision)) +
+             "; rounding makes at most " + number("%.3g", most_units(parity_.precision)),
          parity_.first_difference.value_or(RowPlace{}), parity_.units, std::nullopt});
   }
 
@@ -147,7 +142,8 @@ class Finder {
     if (first == nullptr) return;
     add({ParityFault::row,
          std::to_string(count) + " of " + std::to_string(rows_.size()) + " rows stand out, up to " +
-             number_text(most / usual) + " times the median of those that differ; the first at " + first->place.text(),
+             number("%.3g", most / usual) + " times the median of those that differ; the first at " +
+             first->place.text(),
          first->place, most / usual, std::nullopt});
   }
 
@@ -231,7 +227,7 @@ class Finder {
     return b > 0.0 ? a / b : std::numeric_limits<double>::max();
   }
   static std::string ratio_text(double ratio) {
-    return ratio == std::numeric_limits<double>::max() ? "above 0 and not" : number_text(ratio) + " times";
+    return ratio == std::numeric_limits<double>::max() ? "above 0 and not" : number("%.3g", ratio) + " times";
   }
 
   void add(ParityFinding finding) { findings_.push_back(std::move(finding)); }

@@ -1,10 +1,9 @@
 #include "reference/step/consistency.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "base/printable.hpp"
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {
@@ -70,28 +69,22 @@ Outcome outcome_of(const std::vector<double>& p, const std::vector<double>& q, c
   return {accepted, distance / 2.0};
 }
 
-std::string number(double x) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", x);
-  return text.data();
-}
-
 std::string sentence_of(const ConsistencyReport& report) {
   if (report.rows == 0) return "no request has draft logits: nothing to compare";
   std::string differences;
   for (const ParameterDifference& d : report.differences)
-    differences +=
-        (differences.empty() ? "" : ", ") + d.parameter + " " + number(d.draft) + " instead of " + number(d.target);
-  std::string text = differences.empty()
-                         ? "drafts are drawn like the target"
-                         : "drafts are drawn with " + differences + ": acceptance " + number(report.acceptance) +
-                               " instead of " + number(report.acceptance_if_equal);
+    differences += (differences.empty() ? "" : ", ") + d.parameter + " " + number("%.4g", d.draft) + " instead of " +
+                   number("%.4g", d.target);
+  std::string text = differences.empty() ? "drafts are drawn like the target"
+                                         : "drafts are drawn with " + differences + ": acceptance " +
+                                               number("%.4g", report.acceptance) + " instead of " +
+                                               number("%.4g", report.acceptance_if_equal);
   if (report.distribution_changes)
     return text +
            "; error: the verifier assumes another proposal distribution than the drafts were drawn from, which moves "
            "the output "
            "distribution by " +
-           number(report.total_variation) +
+           number("%.4g", report.total_variation) +
            " in total variation; verify with the distribution that they were drawn from (one-hot proposals for argmax "
            "drafts)";
   return text + "; the output distribution is exact";

@@ -1,11 +1,10 @@
 #include "reference/step/replay.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/step/verify_step_of.hpp"
@@ -15,9 +14,7 @@ namespace draftproof {
 namespace {
 
 std::string text_of(double x) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.9g", x);
-  return text.data();
+  return number("%.9g", x);
 }
 
 // A lossy verifier may accept what a greedy target forbids, and throws its coins.

@@ -112,14 +112,13 @@ WeightFormat format_of_bits(double weights, bool is_float, double activations, d
   const double scale = weights <= 4.0 && is_float ? 1.0 : 2.0 + weights / 8.0;
   format.bytes = weights / 8.0 + (group_size > 0.0 ? scale / group_size : 0.0);
   format.compute_bits = activations <= 4.0 && weights <= 4.0 ? 4.0 : activations <= 8.0 ? 8.0 : 16.0;
-  char bits[16];
-  std::snprintf(bits, sizeof bits, "%.3g", weights);
+  const std::string bits = number("%.3g", weights);
   if (is_float)
     format.name = std::string(weights <= 4.0 && group_size == 32.0 ? "mxfp" : "fp") + bits;
   else if (weights == 8.0 && format.compute_bits <= 8.0)
     format.name = "int8";
   else
-    format.name = std::string(bits) + "-bit";
+    format.name = bits + "-bit";
   if (weights < 8.0 && format.compute_bits == 8.0) format.name += ", 8-bit arithmetic";
   return format;
 }

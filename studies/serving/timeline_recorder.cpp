@@ -59,10 +59,7 @@ std::vector<const RequestLane*> PolicyTimeline::requests_between(std::int64_t fr
 void TimelineRecorder::on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,
                                const SimulatedBackend& backend) {
   job_.check();
-  if (static_cast<std::int64_t>(timeline_.steps.steps().size()) >= kTimelineStepsMax) {
-    ++timeline_.steps_left_out;
-    return;
-  }
+  if (static_cast<std::int64_t>(timeline_.steps.steps().size()) >= kTimelineStepsMax) return;
   const PassRows rows = rows_of(plan, outcome);
   StepBox box;
   box.begin_ns = outcome.begin_ns;

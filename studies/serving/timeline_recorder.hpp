@@ -25,7 +25,6 @@ struct RequestLane {
 struct PolicyTimeline {
   std::string policy;
   StepLevels steps;
-  std::int64_t steps_left_out = 0;
   std::vector<RequestLane> requests;  // by arrival
   std::int64_t longest_ns = 0;        // from a request's arrival to its last token
 

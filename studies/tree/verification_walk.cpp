@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {
 
-std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
+std::string short_text(double value) {
+  return number("%.4g", value);
 }
 
 class Walker {
@@ -78,8 +77,8 @@ class Walker {
     const std::vector<std::int32_t> siblings = inputs_.tree.children(step.at);
     const auto taken = std::ranges::find_if(
         siblings, [&](auto sibling) { return std::ranges::find(inputs_.path, sibling) != inputs_.path.end(); });
-    step.text = "u q = " + number(decision.u * decision.q) + (decision.accepted ? " < " : " >= ") +
-                "p = " + number(decision.p) + ": ";
+    step.text = "u q = " + short_text(decision.u * decision.q) + (decision.accepted ? " < " : " >= ") +
+                "p = " + short_text(decision.p) + ": ";
     if (step.node != siblings.front())
       step.text = name(step.node) + ": " + step.text + (decision.accepted ? "selected" : "not selected");
     else if (decision.accepted && taken != siblings.end()) {
@@ -105,14 +104,15 @@ class Walker {
     step.text = name(node) + ": ";
     if (joint_) {
       // The whole path stands or not, with one weight.
-      step.text += "u = " + number(decision.u) + (decision.accepted ? " < " : " >= ") + "h = " + number(decision.p) +
+      step.text += "u = " + short_text(decision.u) + (decision.accepted ? " < " : " >= ") +
+                   "h = " + short_text(decision.p) +
                    (decision.accepted ? ": the path to it stands" : ": it does not stand");
     } else if (decision.p >= decision.q && decision.accepted) {
-      step.text += "p = " + number(decision.p) + " >= q = " + number(decision.q) + ": accepted for certain";
+      step.text += "p = " + short_text(decision.p) + " >= q = " + short_text(decision.q) + ": accepted for certain";
     } else {
-      step.text += "u q = " + number(decision.u) + " x " + number(decision.q) + " = " +
-                   number(decision.u * decision.q) + (decision.accepted ? " < " : " >= ") +
-                   "p = " + number(decision.p) + (decision.accepted ? ": accepted" : ": rejected");
+      step.text += "u q = " + short_text(decision.u) + " x " + short_text(decision.q) + " = " +
+                   short_text(decision.u * decision.q) + (decision.accepted ? " < " : " >= ") +
+                   "p = " + short_text(decision.p) + (decision.accepted ? ": accepted" : ": rejected");
     }
     decision.accepted ? accept(node) : reject(node);
     close(step);
@@ -130,10 +130,10 @@ class Walker {
     if (step.accepted) step.node = children[chosen];
     for (std::size_t j = 0; j < std::min(chosen, children.size()); ++j) reject(children[j]);
     if (step.accepted) accept(step.node);
-    step.text = "u = " + number(decision.u) + " among shares of the children of " + place(at) + ":";
+    step.text = "u = " + short_text(decision.u) + " among shares of the children of " + place(at) + ":";
     for (std::size_t j = 0; j < children.size(); ++j)
-      step.text += " " + std::to_string(children[j]) + " " + number(decision.masses[j]) + ",";
-    step.text += " rest " + number(decision.masses.back()) + ": " +
+      step.text += " " + std::to_string(children[j]) + " " + short_text(decision.masses[j]) + ",";
+    step.text += " rest " + short_text(decision.masses.back()) + ": " +
                  (step.accepted ? name(step.node) + " accepted" : std::string("none accepted"));
     close(step);
   }
@@ -145,8 +145,8 @@ class Walker {
     step.u = decision.u;
     take(step, decision);
     const bool residual = decision.purpose == Purpose::residual;
-    step.text = std::string("Draws '") + inputs_.text_of(step.token) + "' (probability " + number(step.probability) +
-                ") from " + (residual ? "the residual at " : "p at ") + place(at) +
+    step.text = std::string("Draws '") + inputs_.text_of(step.token) + "' (probability " +
+                short_text(step.probability) + ") from " + (residual ? "the residual at " : "p at ") + place(at) +
                 (step.accepted ? ": " + name(step.node) + " accepted"
                  : residual    ? ": the recovered token"
                                : end_name(at));
@@ -157,7 +157,7 @@ class Walker {
     WalkStep& step = add(WalkStep::Kind::race, last_accepted_);
     take(step, decision);
     step.text = "The race at position " + std::to_string(decision.row - inputs_.position) + " is won by '" +
-                inputs_.text_of(step.token) + "' (p = " + number(step.probability) + ")" +
+                inputs_.text_of(step.token) + "' (p = " + short_text(step.probability) + ")" +
                 (step.accepted ? ": " + name(step.node) + " accepted" : end_name(step.at));
     close(step);
   }

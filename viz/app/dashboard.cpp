@@ -197,6 +197,11 @@ void Dashboard::lay_out(unsigned dock_id) {
   to_front_.emplace_back();  // in this frame nothing: windows find their place in it
 }
 
+void Dashboard::set_scale(float scale) {
+  options_.ui.scale = scale;
+  set_theme(options_.ui);
+}
+
 void Dashboard::draw_menu() {
   controls_.begin_panel("menu");
   if (!ImGui::BeginMainMenuBar()) return;
@@ -217,10 +222,7 @@ void Dashboard::draw_menu() {
   controls_.describe("theme", "Light or dark colours.");
   for (const float scale : {1.0f, 1.5f, 2.0f}) {
     const std::string label = std::to_string(static_cast<int>(scale * 100)) + " %";
-    if (ImGui::MenuItem(label.c_str(), nullptr, options_.ui.scale == scale)) {
-      options_.ui.scale = scale;
-      set_theme(options_.ui);
-    }
+    if (ImGui::MenuItem(label.c_str(), nullptr, options_.ui.scale == scale)) set_scale(scale);
     controls_.describe(label.c_str(), "Size of text and controls.");
   }
   for (const MenuAction& action : options_.actions) {

@@ -76,6 +76,7 @@ class Dashboard {
   std::string address() const;
   void go_to(const std::string& address);
   const UiOptions& ui() const { return options_.ui; }
+  void set_scale(float scale);
   // Waits for all panels, for tests and replays.
   void settle();
 

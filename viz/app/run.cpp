@@ -98,8 +98,8 @@ void run_in_window(const RunOptions& options, const std::string& record_to) {
   const auto owned = dashboard_of(options);  // a panel that is not there is said without a display, too
   Window window(options.width_px, options.height_px, Window::Visibility::shown);
   Dashboard& dashboard = *owned;
-  Recording recording{
-      options.width_px, options.height_px, options.dashboard.ui.scale, options.dashboard.only_panel, {}};
+  if (options.scale_as_display) dashboard.set_scale(window.display_scale());
+  Recording recording{options.width_px, options.height_px, dashboard.ui().scale, options.dashboard.only_panel, {}};
   std::vector<std::string> dropped = options.opened;
   window.on_drop([&](const std::string& path) { dropped.push_back(path); });
   while (!window.is_closing()) {

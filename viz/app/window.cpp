@@ -96,4 +96,10 @@ Picture Window::picture() const {
   return picture;
 }
 
+float Window::display_scale() const {
+  float x = 1, y = 1;
+  glfwGetWindowContentScale(window_, &x, &y);
+  return std::max(1.0f, x);
+}
+
 }  // namespace draftproof

@@ -36,6 +36,8 @@ class Window {
   void end_frame();
   // The last picture drawn into a hidden window.
   Picture picture() const;
+  // Scale of the display: 2 on one with twice the usual density.
+  float display_scale() const;
 
  private:
   GLFWwindow* window_ = nullptr;

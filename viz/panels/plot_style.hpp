@@ -5,14 +5,13 @@
 #include <implot.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "viz/panels/colours.hpp"
 
 namespace draftproof {
@@ -90,11 +89,7 @@ inline void setup_log_axis(ImAxis axis, const LogExtent& shown, ImPlotCond when 
   if (ticks.size() < 2) return;
   std::vector<std::string> texts;
   std::vector<const char*> labels;
-  for (const double at : ticks) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.6g", at);
-    texts.emplace_back(text.data());
-  }
+  for (const double at : ticks) texts.push_back(number("%.6g", at));
   for (const std::string& text : texts) labels.push_back(text.c_str());
   ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
 }

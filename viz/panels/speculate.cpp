@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
+#include "base/printable.hpp"
 #include "viz/panels/colours.hpp"
 #include "viz/panels/controls.hpp"
 #include "viz/panels/draft_tree_view.hpp"
@@ -131,15 +131,13 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
 
 // For a toy target tokens per step count, for a model its clock.
 void SpeculatePanel::draw_large_numbers(const SpeculateSnapshot& snapshot) const {
-  char text[96];
   if (is_toy(snapshot.settings.model)) {
     large(palette::kTarget, "plain 1 token a step");
     const auto steps = view_.speculation_steps;
     const double per_step =
         steps == 0 ? 0.0 : acceptance_metrics({&snapshot.speculation.steps[steps - 1]->acceptance, 1}).tokens_per_step;
-    std::snprintf(text, sizeof text, "speculation %.3g tokens a step", per_step);
     next_control(22);
-    large(palette::kAccepted, text);
+    large(palette::kAccepted, number("speculation %.3g tokens a step", per_step).c_str());
     next_control(24);
     ImGui::BeginGroup();
     ImGui::TextUnformatted("The target is a toy, an n-gram model: its passes");
@@ -147,20 +145,16 @@ void SpeculatePanel::draw_large_numbers(const SpeculateSnapshot& snapshot) const
     ImGui::EndGroup();
     return;
   }
-  const auto rate = [&](const char* lane, double tokens_per_second) {
-    std::snprintf(text, sizeof text, tokens_per_second < 1000.0 ? "%s %.3g tokens/s" : "%s %.0f tokens/s", lane,
-                  tokens_per_second);
+  const auto rate = [](const std::string& lane, double tokens_per_second) {
+    return lane + number(tokens_per_second < 1000.0 ? " %.3g tokens/s" : " %.0f tokens/s", tokens_per_second);
   };
-  rate("plain", view_.plain_tokens_per_second);
-  large(palette::kTarget, text);
-  rate("speculation", view_.speculation_tokens_per_second);
+  large(palette::kTarget, rate("plain", view_.plain_tokens_per_second).c_str());
   next_control(22);
-  large(palette::kAccepted, text);
+  large(palette::kAccepted, rate("speculation", view_.speculation_tokens_per_second).c_str());
   if (view_.plain_tokens_per_second > 0.0 && view_.speculation_tokens_per_second > 0.0) {
     next_control(16);
     const double ratio = view_.speculation_tokens_per_second / view_.plain_tokens_per_second;
-    std::snprintf(text, sizeof text, "%.2f times as fast", ratio);
-    large(ratio >= 1.0 ? palette::kAccepted : palette::kRecovered, text);
+    large(ratio >= 1.0 ? palette::kAccepted : palette::kRecovered, number("%.2f times as fast", ratio).c_str());
   }
 }
 

@@ -331,9 +331,7 @@ std::optional<double> rate_of(const std::string& acceptance) {
 }
 
 std::string constant_rate(double rate) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "constant:%.2f", rate);
-  return text.data();
+  return number("constant:%.2f", rate);
 }
 
 std::string file_name(const std::string& path) {

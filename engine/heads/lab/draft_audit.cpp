@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "base/words.hpp"
 #include "engine/heads/lab/head_faults.hpp"
 #include "engine/heads/lab/recorded_replay.hpp"
@@ -24,9 +24,7 @@ constexpr double kDistanceMax = 10.0;  // that one draft adds to FaultLook::dist
 constexpr std::int64_t kBins = 8;
 
 std::string short_text(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
+  return number("%.4g", value);
 }
 
 // A draft beside a row.

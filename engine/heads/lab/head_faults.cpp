@@ -1,10 +1,10 @@
 #include "engine/heads/lab/head_faults.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "engine/model/gathered_batch.hpp"
 
 namespace draftproof {
@@ -251,12 +251,6 @@ class Faults {
   std::shared_ptr<const HeadWeights> head_;
 };
 
-std::string epsilon_text(double epsilon) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%g", epsilon);
-  return text.data();
-}
-
 void add_layers(Faults& faults, const HeadDescription& head, std::int64_t num_layers) {
   const std::vector<std::int32_t> layers = feature_layers_of(head, num_layers, "head");
   const auto last = static_cast<std::int32_t>(num_layers);
@@ -339,7 +333,7 @@ std::vector<HeadFault> head_faults(const std::shared_ptr<const HeadWeights>& hea
   for (const double epsilon : {1e-6, 1e-5}) {
     const double own = description.shape.rms_epsilon;
     if (description.family != HeadFamily::medusa && static_cast<float>(own) != static_cast<float>(epsilon))
-      faults.weights(15, "epsilon " + epsilon_text(epsilon) + " for " + epsilon_text(own),
+      faults.weights(15, "epsilon " + number("%g", epsilon) + " for " + number("%g", own),
                      [=](HeadWeights& w) { w.description.shape.rms_epsilon = epsilon; });
   }
   add_unloaded(faults, *head, target.weights());
@@ -349,7 +343,7 @@ std::vector<HeadFault> head_faults(const std::shared_ptr<const HeadWeights>& hea
       faults.weights(17, "rope scaling is dropped",
                      [](HeadWeights& w) { std::ranges::fill(w.description.shape.rope_divisors, 1.0f); });
     if (description.shape.rope_base != 10'000.0)
-      faults.weights(17, "rope base 10000 for " + epsilon_text(description.shape.rope_base),
+      faults.weights(17, "rope base 10000 for " + number("%g", description.shape.rope_base),
                      [](HeadWeights& w) { w.description.shape.rope_base = 10'000.0; });
   }
   if (is_block) {
