@@ -153,7 +153,8 @@ void write_steps(const GenerateOptions& options, const RequestMaker& maker, cons
 GenerateRun run_generate(const GenerateOptions& options) {
   DrafterChoice choice = drafter_of(options);
   if (choice.kind == DrafterKind::model) choice.path = model_path(choice.path);
-  choice = with_packed_head(std::move(choice));  // so that the report names it
+  choice.as_in_file = choice.as_in_file || !options.record_drafts.empty();  // what `audit` compares with
+  choice = with_packed_head(std::move(choice));                             // so that the report names it
   const TextModelOptions model_options{options.activations == "f32", options.threads, options.chat_date};
   std::vector<PromptRequest> prompts = read_prompts(options);
   GenerateRun run;
