@@ -1,5 +1,5 @@
-// policy_<drafter>_b<requests>: `generate --policy auto` against plain decoding of the same requests at temperature 0,
-// with the shipped model; policy_plain_b<requests>, its zero: plain decoding against plain decoding.
+// policy_b<requests>_<drafter>: `generate --policy auto` against plain decoding of the same requests at temperature 0,
+// with the shipped model; policy_b<requests>_plain, its zero: plain decoding against plain decoding.
 //
 // Each round decodes all requests both ways, interleaved (interleaved.hpp). Drafters and policy begin anew in each, as
 // in a program of their own. Whole requests count, with their prompts.
@@ -117,7 +117,7 @@ std::vector<BenchCase> policy_cases(const std::vector<int>& threads, bool quick)
   for (const int count : threads)
     for (const char* drafter : {"plain", "suffix", "prompt_lookup", "head"})
       for (const std::size_t batch : {1, 4, 8, 16, 24, 32}) {
-        const std::string name = std::string("policy_") + drafter + "_b" + std::to_string(batch);
+        const std::string name = "policy_b" + std::to_string(batch) + "_" + drafter;
         const auto prepare = [=] {
           const auto rounds = std::make_shared<PolicyRounds>(drafter, batch, count, quick);
           BenchWork work;

@@ -157,10 +157,10 @@ TEST_CASE("bench prints a table and writes the document to the file that it is g
 TEST_CASE("bench sets policy auto beside plain decoding of the shipped model, with intervals and where the time went") {
   if (!draftproof::has_shipped_model()) return;
   const ProgramResult run =
-      run_draftproof({"bench", "--quick", "--json", "--threads", "1", "--repeat", "3", "--filter", "policy_suffix_b1"});
+      run_draftproof({"bench", "--quick", "--json", "--threads", "1", "--repeat", "3", "--filter", "policy_b1_suffix"});
   REQUIRE(run.exit_code == 0);
   const auto document = ordered_json::parse(run.out);
-  const ordered_json& result = first_of(document.at("results"), "policy_suffix_b1");
+  const ordered_json& result = first_of(document.at("results"), "policy_b1_suffix");
   const ordered_json& ratios = result.at("ratio_to_plain");
   for (const char* key : {"clock", "cpu"}) {
     INFO(ratios.dump());
