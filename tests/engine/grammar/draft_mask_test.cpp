@@ -10,8 +10,9 @@ namespace {
 
 using testing::ToyGrammar;
 
-constexpr std::int64_t kVocabOfMasks = 37;  // two words of a mask
-constexpr Token kEndOfMasks = 36;
+constexpr std::int64_t kVocabOfMasks = 101;  // four words of a mask
+constexpr std::size_t kWordsOfMasks = 4;
+constexpr Token kEndOfMasks = 100;
 
 DraftTree random_tree(std::mt19937& random, const ToyGrammar& grammar, std::vector<Token> before) {
   DraftTree tree;
@@ -45,7 +46,8 @@ TEST_CASE("the mask of every row of a draft is that of its own path, and drafts 
     }
     const DraftTree tree = random_tree(random, *grammar, before);
     std::vector<std::uint32_t> own;
-    if (seed % 3 == 0) own = {static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(random())};
+    for (std::size_t word = 0; seed % 3 == 0 && word < kWordsOfMasks; ++word)
+      own.push_back(static_cast<std::uint32_t>(random()));
     std::vector<std::uint32_t> masks;
     std::vector<std::int32_t> nodes;
     {
@@ -53,7 +55,7 @@ TEST_CASE("the mask of every row of a draft is that of its own path, and drafts 
       fill_masks(mask, tree, own, kVocabOfMasks, masks);
       nodes = allowed_nodes(mask, tree);
     }
-    REQUIRE(masks.size() == (tree.tokens.size() + 1) * 2);
+    REQUIRE(masks.size() == (tree.tokens.size() + 1) * kWordsOfMasks);
     std::vector<std::int32_t> expected_nodes;
     for (std::int32_t node = kRootNode; node < tree.size(); ++node) {
       std::vector<Token> path = before;
@@ -70,14 +72,14 @@ TEST_CASE("the mask of every row of a draft is that of its own path, and drafts 
         bool allowed = free || grammar->allows(at, token);
         if (!own.empty()) allowed = allowed && (own[word] >> (token % 32) & 1u) != 0;
         const std::size_t row = DraftTree::row_after(node);
-        same = same && (masks[row * 2 + word] >> (token % 32) & 1u) == (allowed ? 1u : 0u);
+        same = same && (masks[row * kWordsOfMasks + word] >> (token % 32) & 1u) == (allowed ? 1u : 0u);
         allowed_rows += allowed && !free;
       }
       CHECK(same);
     }
     CHECK(nodes == expected_nodes);
     // As a state that never saw a draft.
-    std::vector<std::uint32_t> after(2), fresh(2);
+    std::vector<std::uint32_t> after(kWordsOfMasks), fresh(kWordsOfMasks);
     const auto other = grammar->start();
     for (const Token token : before) REQUIRE(other->accept(token));
     state->allowed(after), other->allowed(fresh);
@@ -111,7 +113,7 @@ TEST_CASE("a row keeps what the grammar allows of it, and stays whole where noth
   CHECK(mask.forced_after(std::vector<Token>{1}) == kPaddingToken);
 }
 
-TEST_CASE("one token alone is forced and two are not, in whatever words of the mask they stand") {
+TEST_CASE("one token alone is forced and two are not, and a row keeps them, in whatever words of the mask they stand") {
   const std::vector<Token> tokens{0, 31, 32, 63, 64, 95, 96, 129};
   for (const Token first : tokens)
     for (const Token second : tokens) {
@@ -120,7 +122,13 @@ TEST_CASE("one token alone is forced and two are not, in whatever words of the m
       rule.next[0][static_cast<std::size_t>(first)] = rule.next[0][static_cast<std::size_t>(second)] = 0;
       rule.accepting = {false};
       const auto state = std::make_shared<ToyGrammar>(rule)->start();
-      CHECK(DraftMask(*state, 130).forced_after({}) == (first == second ? first : kPaddingToken));
+      DraftMask mask(*state, 130);
+      CHECK(mask.forced_after({}) == (first == second ? first : kPaddingToken));
+      std::vector<float> row(130, 1.0f);
+      mask.apply({}, row);
+      for (Token token = 0; token < 130; ++token)
+        if ((row[static_cast<std::size_t>(token)] == 1.0f) != (token == first || token == second))
+          FAIL(first << " and " << second << ": token " << token);
     }
 }
 

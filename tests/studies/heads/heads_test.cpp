@@ -7,6 +7,7 @@
 #include "studies/figures/figure.hpp"
 #include "tests/studies/heads/head_study_files.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/plotted.hpp"
 #include "tests/support/run_verb.hpp"
 #include "tests/support/shipped_model.hpp"
 
@@ -133,6 +134,22 @@ TEST_CASE("acceptance head:PATH prints the study as JSON, as text and as a figur
   for (const char* const part : {"(eagle3)", "K = 4", "cats", "dogs", "Drift of the state",
                                  "expected calibration error", "Prompt 2 (cats)", "counts all target steps"})
     CHECK_THAT(text.out, Catch::Contains(part));
+  PlottedRows bins, drift;
+  for (std::size_t w = 0; w < snapshot.works.size(); ++w) {
+    PlottedRows slots;
+    for (std::size_t i = 0; i < snapshot.works[w].slots.size(); ++i)
+      if (const SlotRate& slot = snapshot.works[w].slots[i]; slot.reached > 0)
+        slots.push_back({static_cast<double>(i + 1) + 0.06 * static_cast<double>(w), slot.rate, slot.interval.low,
+                         slot.interval.high});
+    check_plotted(to_figure(snapshot), "work" + std::to_string(w), slots);
+  }
+  for (const ReliabilityBin& bin : snapshot.reliability.front().bins)
+    if (bin.count > 0) bins.push_back({bin.mean_confidence, bin.rate, bin.interval.low, bin.interval.high});
+  check_plotted(to_figure(snapshot), "bins", bins);
+  for (const SlotDrift& slot : snapshot.drift)
+    drift.push_back({static_cast<double>(slot.slot), slot.target_cosine.mean, slot.target_cosine.p10,
+                     slot.target_cosine.p90, slot.own_cosine.mean, slot.own_cosine.p10, slot.own_cosine.p90});
+  check_plotted(to_figure(snapshot), "drift", drift);
   if (!gnuplot_is_here()) return;
   CHECK_NOTHROW(write_figure(files().folder.file("heads.svg"), to_figure(snapshot)));
   CHECK_NOTHROW(write_figure(files().folder.file("dspark.svg"), to_figure(measured(files().settings(files().dspark)))));

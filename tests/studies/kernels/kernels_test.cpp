@@ -9,6 +9,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/plotted.hpp"
 #include "tests/support/run_verb.hpp"
 
 namespace draftproof {
@@ -65,7 +66,11 @@ TEST_CASE("the kernels panel shows what its command prints, case by case") {
   CHECK(results == snapshot.report.results.size());
   CHECK(cells == snapshot.cases);
   CHECK(to_table(snapshot).rows.size() == results);
-  CHECK_THAT(to_figure(snapshot), Contains("rowstacked"));
+  testing::PlottedRows bars;
+  for (const KernelRow& row : snapshot.kernels)
+    bars.push_back(
+        {static_cast<double>(row.equal), static_cast<double>(row.different), static_cast<double>(row.skipped)});
+  testing::check_plotted(to_figure(snapshot), "kernels", bars);
 }
 
 TEST_CASE("the progress of a regression ends at the whole, of one operation and of several") {

@@ -7,6 +7,7 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/plotted.hpp"
 #include "tests/support/run_verb.hpp"
 
 namespace draftproof {
@@ -94,7 +95,15 @@ TEST_CASE("the serving panel shows the numbers that its command prints, and its 
   }
   CHECK(to_table(snapshot).rows.size() ==
         snapshot.upper()->steps.steps().size() + snapshot.lower()->steps.steps().size());
-  CHECK_THAT(to_figure(snapshot), Contains("set multiplot"));
+  for (std::size_t p = 0; p < snapshot.reports.size(); ++p) {
+    testing::PlottedRows points;
+    for (const LoadPoint& point : snapshot.loads) {
+      std::vector<double>& row = points.emplace_back(1, point.load);
+      for (const Figure figure : {Figure::ttft_p50, Figure::tpot_p50, Figure::goodput})
+        row.push_back(point.policies[p].figure(figure).mean);
+    }
+    testing::check_plotted(to_figure(snapshot), "policy" + std::to_string(p), points);
+  }
 }
 
 TEST_CASE("a timeline accounts for every nanosecond, slot and token of its steps") {

@@ -6,6 +6,7 @@
 #include "studies/job.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/plotted.hpp"
 #include "tests/support/run_verb.hpp"
 
 namespace draftproof {
@@ -54,7 +55,13 @@ TEST_CASE("the speedup panel shows the numbers that its command prints, for ever
     CHECK(to_json(snapshot) == testing::without_envelope(printed));
     CHECK(snapshot.curves.size() >= 4);
     CHECK(to_table(snapshot).rows.size() == snapshot.curves.size() * curve_batches(24).size());
-    CHECK_THAT(to_figure(snapshot), Contains("plot $curve0"));
+    for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
+      const SpeedupCurve& curve = snapshot.curves[c];
+      testing::PlottedRows points;
+      for (std::size_t i = 0; i < curve.batch.size(); ++i)
+        points.push_back({curve.batch[i], curve.speedup[i], curve.low[i], curve.high[i]});
+      testing::check_plotted(to_figure(snapshot), "curve" + std::to_string(c), points);
+    }
   }
   CHECK(speedup_presets().front().settings == SpeedupByBatchSettings());
 }

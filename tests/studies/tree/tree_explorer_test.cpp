@@ -9,6 +9,7 @@
 #include "studies/tree/tree_trial.hpp"
 #include "studies/worker.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/plotted.hpp"
 #include "tests/support/run_verb.hpp"
 
 namespace draftproof {
@@ -277,7 +278,21 @@ TEST_CASE("the builder is changed and the budget moved: the snapshot follows, an
       CHECK(step.at("u").is_null() != by_chance);
     }
     CHECK(to_table(*snapshot).rows.size() == snapshot->nodes.size());
-    CHECK(to_figure(*snapshot).find("$edges") != std::string::npos);
+    const std::string figure = to_figure(*snapshot);
+    for (std::size_t c = 0; c < snapshot->curves.size(); ++c) {
+      testing::PlottedRows points;
+      for (const BudgetPoint& point : snapshot->curves[c].points)
+        points.push_back({static_cast<double>(point.nodes), 1.0 + point.accepted, point.standard_error.value_or(0.0)});
+      testing::check_plotted(figure, "curve" + std::to_string(c), points);
+    }
+    for (const NodeState state : {NodeState::waiting, NodeState::accepted, NodeState::rejected}) {
+      testing::PlottedRows points;
+      for (std::size_t i = 0; i < snapshot->nodes.size(); ++i)
+        if (const TreeExplorerNode& node = snapshot->nodes[i];
+            snapshot->walk.empty() || snapshot->walk.back().states[i] == state)
+          points.push_back({node.x, -node.y, node.q});
+      testing::check_plotted(figure, std::string(name_of(state)), points);
+    }
   }
 }
 
