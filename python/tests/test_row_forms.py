@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import draftproof
-from draftproof.callable import audit_callable
+from draftproof.callable import auditor
 from draftproof.callable.cases import sample_sweep
 from draftproof.callable.drive import callee
 from draftproof.callable.drive.row_forms import half_rows, nan_rows, placeholder_rows
@@ -106,8 +106,8 @@ def test_placeholders_within_drafts_have_a_reading_and_must_not_reach_other_requ
 def test_an_audit_tells_readings_and_faults_of_forms(monkeypatch):
     few = sample_sweep.sample_sweep(False)[:2]
     monkeypatch.setattr(callee, "sample_sweep", lambda with_min_p, profile: few)
-    monkeypatch.setattr(audit_callable, "request_cases", lambda *given, **more: [])
-    monkeypatch.setattr(audit_callable, "heeded", lambda *given: ((), []))
+    monkeypatch.setattr(auditor, "request_cases", lambda *given, **more: [])
+    monkeypatch.setattr(auditor, "heeded", lambda *given: ((), []))
     monkeypatch.setattr(callee, "sample_cases", lambda with_min_p: [])
     monkeypatch.setattr(callee.Callee, "grows", lambda self: False)
     found = draftproof.audit_callable(draftproof.sample, profile="quick", failures_max=1)

@@ -29,9 +29,10 @@ def test_a_sentence_names_what_fails_and_the_kinds_that_pass_those_akin_first():
                     consistent=["top_p 0.5", "top_p 0.9", "top_p 0.95", "top_k 1", "top_k 127",
                                 "V = 128: edges of tiles", "33 drafts", "17 drafts, each accepted",
                                 "batch of 8, greedy first", "batch of 9, greedy first", "a range of 200"])
-    assert where_it_fails(cases) == ("fails in 'top_k 128', 'top_k 129'; passes 2 of top_k (last 'top_k 127'), 3 of "
-                                     "top_p, 2 of drafts, 2 of batch, "
-                                     "'V = 128: edges of tiles' and 1 others")
+    assert where_it_fails(cases) == ("fails in 'top_k 128', 'top_k 129', passes 2 of top_k (last 'top_k 127'), 3 of "
+                                     "top_p and 6 others")
+    assert where_it_fails(cases, "top_k 128") == ("fails also in 'top_k 129', passes 2 of top_k (last 'top_k 127'), 3 "
+                                                  "of top_p and 6 others")
     assert where_it_fails(results(error=list("abcde"))) == "fails in 'a', 'b', 'c' and 2 more, passes nowhere"
 
 

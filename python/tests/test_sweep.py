@@ -10,7 +10,7 @@ from planted_faults import FAULTS
 
 import draftproof
 from draftproof import planted
-from draftproof.callable import audit_callable
+from draftproof.callable import auditor as stages
 from draftproof.callable.cases import regimes, rows, sample_sweep, verify_sweep
 from draftproof.callable.cases.filter_cases import filter_case_of
 from draftproof.callable.cases.sample_cases import SampleCase, params_of
@@ -139,16 +139,16 @@ def entry_of(entries, name):
 def test_every_profile_begins_with_the_sweep_of_quick_and_spends_the_level(kind, monkeypatch):
     planned = {}
     for profile in ("quick", "full", "soak"):
-        monkeypatch.setattr(audit_callable.Auditor, "run",
+        monkeypatch.setattr(stages.Auditor, "run",
                             lambda auditor, cases, share, sweeps, profile=profile: planned.update(
-            {profile: (sweeps, len(cases) * share)}) or audit_callable.Found())
+            {profile: (sweeps, len(cases) * share)}) or stages.Found())
         draftproof.audit_callable(SOUND[kind](), kind=kind, profile=profile, alpha=1e-3)
     of = {profile: [(entry.name, entry.n) for entry in sweeps[0].entries] for profile, (sweeps, _) in planned.items()}
     assert len(of["quick"]) > 200 and of["quick"] == of["full"] == of["soak"]
     assert len({sweeps[0].share for sweeps, _ in planned.values()}) == 1 and all(sweeps[0].again == 0 for sweeps,
             _ in planned.values())
     for sweeps, of_cases in planned.values():
-        of_requests = (audit_callable.REQUEST_SHARE + audit_callable.FORM_SHARE) * 1e-3
+        of_requests = (stages.REQUEST_SHARE + stages.FORM_SHARE) * 1e-3
         assert sum(len(plan.entries) * plan.share for plan in sweeps) + of_requests + of_cases == pytest.approx(1e-3)
 
 
@@ -260,15 +260,16 @@ def test_a_rule_is_refuted_by_all_steps_but_its_own():
                         60.0), entry_of(verify_sweep.verify_sweep(),
                                         "proposal and target equal but for two tokens").make(), 0)
     run.draw(1024)
-    account = hypotheses.account_of(run)
-    rules, everything = dict(account.rules()), np.ones(len(account.sound), bool)
+    observed = hypotheses.observed_of(run)
+    everything = np.ones(len(observed.sound), bool)
+    rules = {wrong.name: lambda *x, make=wrong.make: make(*x).refuted(everything, observed.draws)
+             for wrong in observed.rules()}
     dropped = rules["drafts of q below {} are dropped, and their place is drawn from p"]
-    assert dropped.make(0.4).refuted(everything, account.draws) < 0.0 and dropped.make(0.05).refuted(everything,
-            account.draws) > 100.0
+    assert dropped(0.4) < 0.0 and dropped(0.05) > 100.0
     for other in ("q is taken for 1", "residuals are of the row before"):
-        assert rules[other].refuted(everything, account.draws) > 100.0
-    assert account.of_sound.refuted(everything, account.draws) > 100.0 and account.of_sound.refuted(~everything,
-            account.draws) <= 0.0
+        assert rules[other]() > 100.0
+    assert observed.of_sound.refuted(everything, observed.draws) > 100.0
+    assert observed.of_sound.refuted(~everything, observed.draws) <= 0.0
 
 
 @pytest.mark.parametrize("kind, entry",
@@ -280,10 +281,10 @@ def test_the_sound_rule_is_refuted_by_no_draws_of_a_sound_callable(kind, entry):
                     entry).make()
     run = run_of(Driver(SOUND[kind](), 60.0), filter_case_of(case) if kind == "filter" else case, 0)
     run.draw(512)
-    account = hypotheses.account_of(run)
-    for regime in account.regimes:
-        assert account.of_sound.refuted(regime.here, account.draws) < hypotheses.REFUTED
-    assert not hypotheses.explained(run, run.judge(1e-6), [run]).words
+    observed = hypotheses.observed_of(run)
+    for regime in observed.regimes:
+        assert observed.of_sound.refuted(regime.here, observed.draws) < hypotheses.REFUTED
+    assert not hypotheses.explained(run, run.judge(1e-6), lambda: [run]).words
 
 
 def test_what_other_cases_do_not_bear_out_is_not_said():
@@ -293,9 +294,9 @@ def test_what_other_cases_do_not_bear_out_is_not_said():
         runs.append(run_of(Driver(FAULTS["sample"]["top_k is at most 64"](), 60.0), entry_of(entries, name).make(), 0))
         runs[-1].draw(128)
     judgement = runs[0].judge(1e-6)
-    assert hypotheses.explained(runs[0], judgement, runs[1:]).words == "top_k is 64 at most"
-    assert not hypotheses.explained(runs[0], judgement, runs[1:], left_out=["top_k is 64 at most"]).words
-    needed = described.described(hypotheses.account_of(runs[0]))
+    assert hypotheses.explained(runs[0], judgement, lambda: runs[1:]).words == "top_k is 64 at most"
+    assert not hypotheses.explained(runs[0], judgement, lambda: runs[1:], left_out=["top_k is 64 at most"]).words
+    needed = described.described(hypotheses.observed_of(runs[0]))
     assert "a row with top_k 128" in needed and "observed" in needed, needed
 
 
@@ -316,7 +317,7 @@ SAME, PASSES = run_that_says("repeats", NOTE.format(65)), run_that_says()
     ([SAME, SAME, SAME, PASSES, run_that_says("support")], False)])
 def test_a_note_on_random_numbers_is_said_where_most_unseen_failures_show_it_and_no_draw_is_impossible(others, is_said):
     words = NOTE.format(64)
-    assert hypotheses.noted_again(words, others).words == (words if is_said else "")
+    assert hypotheses.noted_again(words, lambda: others).words == (words if is_said else "")
 
 
 def test_rows_that_are_wrong_are_not_taken_for_random_numbers_that_come_again():

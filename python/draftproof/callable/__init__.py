@@ -1,7 +1,8 @@
 """Driving a sampler, a filter or a verifier that is somebody else's: cases, calls, judgements, and what is said of a
 failure.
 
-audit_callable: the audit, stage by stage; outcome: its result and sentence; page: its report; beams: audits of beams.
+audit_callable: the audit; auditor: its stages; outcome: its result and sentence; page: its report; beams: audits of
+    beams.
 cases: what is asked. regimes and rows, of which sample_cases, filter_cases, verify_cases, request_cases and
     constrained are made; sample_sweep and verify_sweep go once through all regimes; varied changes a case that failed;
     ranges: what a callable takes.
@@ -11,7 +12,7 @@ drive: how it is asked. drive makes a call; callee: what the callable takes and 
 evidence: what came against what should. evidence bets on draws; sample_judge, verify_judge, logprobs and request_ends
     judge a run; readings: which of the usual ones a callable has.
 facts: what is said of a failure. failing asks, in this order: pairs (what it needs), dependence (on seeds or earlier
-    calls), hypotheses (which wrong rule predicts other cases), described (what was measured where none does).
-    accounts: what came, as rules see it; row_, filter_, noise_, draw_, kept_ and step_hypotheses: the rules;
-    step_likelihood: chain verification with one thing wrong; emitted: steps that no verifier may emit.
+    calls), hypotheses (which deviation predicts other cases), described (what was measured where none does). observed:
+    what came, as deviations see it; filter_, row_, noise_, draw_, kept_ and step_deviations: a site and what is used
+    there instead; step_likelihood: chain verification with one thing wrong; emitted: steps that no verifier may emit.
 """

@@ -13,7 +13,7 @@ from .._results import html_of, number
 ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints", "emits_fewer",
           "not_reproducible")
 #: Failing cases, and kinds of passing ones, that a sentence names.
-NAMED_FAILING, NAMED_PASSING = 3, 5
+NAMED_FAILING, NAMED_PASSING = 3, 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +47,21 @@ class Failure:
         return self.name in ERRORS
 
     @property
+    def conditions(self) -> str:
+        """What of the suspect says when it fails."""
+        found = re.search(r"(needs: |not on ).*", self.suspect)
+        return found[0] if found else ""
+
+    @property
     def explained(self) -> str:
         return self.sentence + (f" ({'explanation' if self.rule else 'measured'}: {self.suspect})" if self.suspect
                                 else "")
+
+    @property
+    def brief(self) -> str:
+        """As explained, without what does not matter, and without needs where there is an explanation."""
+        text = re.sub(r"(; )?(needs: |not on ).*" if self.rule else r"(; )?not on .*", "", self.suspect)
+        return dataclasses.replace(self, suspect=text).explained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +120,9 @@ class CallableAudit:
     def __str__(self) -> str:
         lines, said = [self.sentence], {first_of(self).rule if self.failures else ""}
         for f in self.failures:  # what the sentence says, or a failure before, is not said again
-            words = f.sentence if f.rule in said and (f.rule or f is first_of(self)) else f.explained
+            words = f.explained
+            if f.rule in said and (f.rule or f is first_of(self)):
+                words = f"{f.sentence}{f.conditions and f' ({f.conditions})'}"
             lines.append(f"\n# {words}\n{f.snippet}{f.traceback and chr(10)}{f.traceback}")
             said.add(f.rule)
         return "\n".join(lines)
@@ -142,25 +156,26 @@ def kind_of(name: str) -> str:
     return re.split(r"[,:(]|\s[\d.=-]|\sof\s\d", re.sub(r"^\d+ ", "", name))[0].strip()
 
 
-def where_it_fails(cases: list[CaseResult]) -> str:
-    """Which cases fail, and of what kinds those are that pass: those of a failing one's kind first, then the
-    largest."""
-    failing = [case.case for case in cases if case.verdict in ("biased", "error")]
+def where_it_fails(cases: list[CaseResult], told: str = "") -> str:
+    """Which cases fail, beside that which was told, and of what kinds those are that pass: those of a failing one's
+    kind first, then the largest."""
+    failing = [case.case for case in cases if case.verdict in ("biased", "error") and case.case != told]
     passing: dict[str, list[str]] = {}
     for case in cases:
         if case.verdict == "consistent" or (case.verdict == "inconclusive" and case.n > 0):
             passing.setdefault(kind_of(case.case), []).append(case.case)
     named = ", ".join(f"'{name}'" for name in failing[:NAMED_FAILING]) + (f" and {len(failing) - NAMED_FAILING} more"
             if len(failing) > NAMED_FAILING else "")
+    fails = f"fails {'also ' if told else ''}in {named}, " if failing else ""
     if not passing:
-        return f"fails in {named}, passes nowhere"
-    akin = {kind_of(name) for name in failing}
+        return f"{fails}passes nowhere"
+    akin = {kind_of(name) for name in [*failing, told]}
     kinds = sorted(passing, key=lambda kind: (kind not in akin, -len(passing[kind])))
     words = [f"'{passing[kind][-1]}'" if len(passing[kind]) == 1
              else f"{len(passing[kind])} of {kind} (last '{passing[kind][-1]}')" if kind in akin
              else f"{len(passing[kind])} of {kind}" for kind in kinds[:NAMED_PASSING]]
     more = sum(len(passing[kind]) for kind in kinds[NAMED_PASSING:])
-    return f"fails in {named}; passes {', '.join(words)}" + (f" and {more} others" if more else "")
+    return f"{fails}passes {', '.join(words)}" + (f" and {more} others" if more else "")
 
 
 def sentence_of(audit: CallableAudit) -> str:
@@ -172,7 +187,8 @@ def sentence_of(audit: CallableAudit) -> str:
     over = f"{audit.verdict}{distance} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
     if audit.failures:
         first = first_of(audit)
-        return f"{over}: {first.explained} (after {first.n} {what}); {where_it_fails(audit.cases)}"
+        told = next((case.case for case in audit.cases if first.sentence.startswith(f"{case.case}: ")), "")
+        return f"{over}: {first.brief}; {where_it_fails(audit.cases, told)}"
     text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}no fault found" + ("; every row was "
                                                                                                "compared exactly"
             if audit.kind == "filter" else _power(audit))

@@ -19,6 +19,7 @@ import numpy as np
 from ... import _forms
 from ..cases.request_params import NEUTRAL
 from ..cases.sample_cases import DTYPES, OFF
+from .profiles import queued
 
 
 class CallFailure(Exception):
@@ -95,7 +96,7 @@ class Driver:
         self.distribution = distribution
         self.shards = shards  # of the vocabulary: the callable gets logits as a list of so many parts
         self.calls = 0
-        self.seconds = 0.0
+        self.queued = 0.0  # seconds that its threads had no processor (profiles.py)
         self.read: set[str] = set()
         self.last_params: dict[str, np.ndarray] | None = None  # of the last call, for explanations
         self.refused: set[str] = set()  # parameters that it takes by keyword alone, and not
@@ -132,6 +133,7 @@ class Driver:
                     outcome["value"] = self.sampler(*self._in_parts(given), **keywords)
             except BaseException as error:  # also SystemExit: it must not end the audit
                 outcome["error"] = error
+            self.queued += queued()
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()

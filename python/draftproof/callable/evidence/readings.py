@@ -10,7 +10,7 @@ import numpy as np
 from ..cases.filter_cases import FilterRun, filter_case_of
 from ..cases.sample_cases import OFF, SampleCase, params_of
 from ..cases.verify_sweep import StepsCase
-from ..facts.filter_hypotheses import FilterOrder
+from ..facts.filter_deviations import FilterOrder
 
 #: Rows of a call; a token of probability 1/4 does not come in it with one of 3 * 10^-8.
 ROWS = 64

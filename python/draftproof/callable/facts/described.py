@@ -5,46 +5,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..cases.sample_cases import OFF, shown
-from .accounts import Account, OfRows
-from .kept_hypotheses import OfSets
-from .row_hypotheses import Given, probabilities
+from ..cases.sample_cases import shown
+from .filter_deviations import FILTERS, is_on, switched_off
+from .kept_deviations import OfSets
+from .observed import Observed, OfRows
+from .row_deviations import Rows
 from .step_likelihood import OfSteps
 
 #: Wrong draws from which on it is said what they have in common; the chance that it is none.
 COMMON, CHANCE = 5, 1e-4
 
 
-def described(account: Account | None) -> str:
-    """'' where the account is of nothing that can be counted."""
-    if account is None:
-        return ""
-    of = account.of_sound
-    if isinstance(of, OfRows):
-        return _of_draws(account, of)
+def described(observed: Observed | None) -> str:
+    """'' where nothing was observed that can be counted."""
+    of = None if observed is None else observed.of_sound
+    if observed is not None and isinstance(of, OfRows):
+        return _of_draws(observed, of)
     if isinstance(of, OfSets):
         return _of_sets(of)
-    return _of_steps(account, of) if isinstance(of, OfSteps) else ""
+    return _of_steps(observed, of) if observed is not None and isinstance(of, OfSteps) else ""
 
 
-def _bare(given: Given) -> np.ndarray:
+def _bare(rows: Rows) -> np.ndarray:
     """Probabilities before filters, of greedy rows those at temperature 1."""
-    return probabilities(Given(given.logits,
-                               {name: np.where(value > 0.0, value, 1.0).astype(np.float32) if name == "temperature"
-                                else np.full_like(value, OFF[name])
-                                              for name, value in given.params.items()}))
+    t = rows.params["temperature"]
+    return Rows(rows.logits, switched_off(rows.params, *FILTERS)).with_params(
+        temperature=np.where(t > 0.0, t, 1.0)).probabilities
 
 
-def _row(given: Given, row: int) -> str:
+def _row(rows: Rows, row: int) -> str:
     """A row by the parameters that are on."""
-    on = [f"{name} {shown(value[row])}" for name,
-          value in given.params.items() if value[row] != np.asarray(OFF[name], value.dtype)]
+    on = [f"{name} {shown(value[row])}" for name, value in rows.params.items() if is_on(name, value)[row]]
     return f"a row with {', '.join(on)}" if on else "an unfiltered row"
 
 
-def _common(account: Account, wrong: np.ndarray) -> str:
+def _common(observed: Observed, wrong: np.ndarray) -> str:
     """The smallest regime that has all wrong draws [n], where chance would not have it so."""
-    found = [regime for regime in account.regimes if regime.words and not regime.is_outcome
+    found = [regime for regime in observed.regimes if regime.words and not regime.is_outcome
              and (regime.here | ~wrong).all()
              and regime.here.mean() ** np.count_nonzero(wrong) < CHANCE]
     if np.count_nonzero(wrong) < COMMON or not found:
@@ -52,7 +49,7 @@ def _common(account: Account, wrong: np.ndarray) -> str:
     return f", all in {min(found, key=lambda regime: np.count_nonzero(regime.here)).words}"
 
 
-def _of_draws(account: Account, of: OfRows) -> str:
+def _of_draws(observed: Observed, of: OfRows) -> str:
     rows, row, token = of.rows, of.row, of.token
     p = rows.probabilities
     wrong = (p[row, token] <= 0.0) & ~rows.zone[row, token]
@@ -62,7 +59,7 @@ def _of_draws(account: Account, of: OfRows) -> str:
         kept, alone = np.count_nonzero(p[r]), _bare(of.given)[r]
         return (f"{_row(of.given, r)} has {kept} token{'s' if kept > 1 else ''}; token {t}, of rank "
                 f"{np.count_nonzero(alone > alone[t]) + 1} with p {alone[t]:.2g} before filters, came "
-                f"{count.max()} times in {np.count_nonzero(row == r)}{_common(account, wrong)}")
+                f"{count.max()} times in {np.count_nonzero(row == r)}{_common(observed, wrong)}")
     n = np.bincount(row, minlength=len(p))
     seen = np.zeros(p.shape)
     np.add.at(seen, (row, token), 1.0)
@@ -74,8 +71,7 @@ def _of_draws(account: Account, of: OfRows) -> str:
 
 
 def _of_sets(of: OfSets) -> str:
-    due = probabilities(of.given)
-    wrong = ((due > 0.0) != of.kept) & ~of.zone
+    due, wrong = of.given.probabilities, of.wrong
     if not wrong.any():
         return ""
     r = int(wrong.sum(axis=1).argmax())
@@ -88,8 +84,8 @@ def _of_sets(of: OfSets) -> str:
             f"{', '.join(parts)}, the cut is at p {cut:.3g}")
 
 
-def _of_steps(account: Account, of: OfSteps) -> str:
-    told, rule = of.told, of.rule()
+def _of_steps(observed: Observed, of: OfSteps) -> str:
+    told, rule = of.emitted, of.chain
     chance = np.clip(told.chance(rule), 0.0, 1.0)
     judged = told.stood | told.fell
     best, text = 0.0, ""
@@ -119,7 +115,7 @@ def _of_steps(account: Account, of: OfSteps) -> str:
         t = int(z.argmax())
         if wrong.any():
             return (f"{np.count_nonzero(wrong)} of {np.count_nonzero(drawn)} {words} tokens have p 0"
-                    f"{_common(account, wrong)}")
+                    f"{_common(observed, wrong)}")
         if z[t] > best:
             best, text = (z[t],
                           f"{words} token {t}: {due[t]:.1f} expected, {by_token[t]:.0f} observed in "

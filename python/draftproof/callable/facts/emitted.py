@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..cases.verify_sweep import StepsRun, drafts_of
-from .filter_hypotheses import PRECISIONS
+from .filter_deviations import PRECISIONS
 
 
 def emitted_wrongly(run: StepsRun) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import types
 from typing import Any, Callable, Iterator
 
@@ -24,7 +25,7 @@ from ..evidence.sample_judge import Judgement
 from ..outcome import Failure, kind_of
 from .dependence import CALLS, CALM, dependence, dependent
 from .described import described
-from .hypotheses import Kept, account_of, explained, is_of_noise
+from .hypotheses import explained, is_of_noise, observed_of
 from .pairs import Minimal, minimal
 
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
@@ -106,8 +107,9 @@ class Explainer:
                   else self._dependence(case, judgement.n, trial))
         end = self._end_of_reruns(trial)
         smallest = Minimal(case) if before is not None or needed == CALLS else minimal(case, judgement.group, fails)
-        found = explained(trial.run, judgement, Kept(self._others(trial, judgement)), self.callee.filter_order())
-        text = dependent(needed, str(found)) or described(account_of(trial.run, judgement.group))
+        others = functools.cache(lambda: list(self._others(trial, judgement)))
+        found = explained(trial.run, judgement, others, self.callee.filter_order())
+        text = dependent(needed, str(found)) or described(observed_of(trial.run, judgement.group))
         return before, smallest.case, dependent(needed, found.words), "; ".join(filter(None, [text, str(smallest)]))
 
     def _needed_before(self, trial: Trial) -> Any:
@@ -190,7 +192,7 @@ class Explainer:
         return Failure(found.name, smallest, f"{case.name}: {found.sentence}", code, judgement.n, found.distance)
 
     def _of_constrained(self, trial: Trial, judgement: Judgement) -> Failure:
-        """A run's own account of its illegal tokens and states, if another run gives the same."""
+        """A run's own words for its illegal tokens and states, if another run gives the same."""
         again = run_of(self.driver, trial.case, trial.run.seed + 1)
         again.draw(judgement.n)
         suspect = trial.run.suspect

@@ -1,4 +1,5 @@
-"""Chain verification with one thing wrong, and the log probabilities of steps under it (step_hypotheses.py)."""
+"""Chain verification (Leviathan et al. 2023, algorithm 1) with one thing wrong, and the log probabilities of steps
+under it."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import numpy as np
 from ..._core import Error
 from ..cases.verify_sweep import Steps
 from ..evidence import evidence
-from .accounts import ELEMENTS, STRAY, Draws, log_of
-from .row_hypotheses import Given
+from .observed import ELEMENTS, STRAY, Draws, log_of
+from .row_deviations import Rows
 
 
 def ratio_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -26,7 +27,7 @@ def left_of(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Rule:
+class Chain:
     """p: target's rows [N, V], of accepting, of residuals, of bonus tokens; q: drafts' [N, V] (rows of bonus tokens are
     0)."""
 
@@ -38,54 +39,44 @@ class Rule:
     residual: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = lambda p, q, _x: left_of(p, q)
     of_draft: bool = False  # `residual` looks at the draft x
     q_residual: np.ndarray | None = None  # where it is not q
-    bonus_has_coin: bool = False  # of the last draft
     sure_at_end: bool = False  # the last draft
     sure_from: int = 1 << 30
     never_from: int = 1 << 30  # of the drafts of a call
     bits_of_ids: int = 62  # by which drafts are looked up
     next_token: str = ""  # "p" or "q": it is looked up for the next draft
-    multiplies: bool = False  # what drafts are accepted with, over the places
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class OfRow:
-    """A rule of rows that are read otherwise: of those, too, usual readings may differ."""
-
-    given: Given
-    make: Callable[[Given], Rule]
-
-    def __call__(self) -> Rule:
-        return self.make(self.given)
+    #: "last": bonus tokens have that of the last draft; "first": all drafts of a request have its first one's;
+    #: "product": own ones, against the product of p / q up to their place
+    coins: str = "own"
+    given: Rows | None = None  # the target's rows, where they are read otherwise
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OfSteps:
-    """Log probabilities of steps [n] that a rule gives, and how well it fits them; the rule is made when it is
-    tried."""
+    """Log probabilities of steps [n] that a rule gives, and how well it fits them. sound_zone: [N, V], of the target's
+    rows."""
 
-    told: Told
-    rule: Callable[[], Rule]
-    sound_zone: np.ndarray  # [N, V], of the target's rows
+    emitted: Emitted
+    chain: Chain
+    sound_zone: np.ndarray
 
     @functools.cached_property
     def zone(self) -> np.ndarray:
-        return self.sound_zone | evidence.Rows.of(self.rule.given.logits,
-                                                  self.rule.given.params).zone if isinstance(self.rule,
-                                                          OfRow) else self.sound_zone
+        """Of rows that are read otherwise, too, usual readings may differ."""
+        given = self.chain.given
+        return self.sound_zone if given is None else self.sound_zone | evidence.Rows.of(given.logits, given.params).zone
 
     def __call__(self) -> np.ndarray:
-        return self.told(self.rule())
+        return self.emitted(self.chain)
 
     def excused(self) -> np.ndarray:
-        told = self.told
-        return ((told.stood | told.fell) & self.zone[told.steps.row, told.x]).any(axis=1) | self.zone[told.row,
-                told.token]
+        of, zone = self.emitted, self.zone
+        return ((of.stood | of.fell) & zone[of.steps.row, of.x]).any(axis=1) | zone[of.row, of.token]
 
     def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        return self.told.refuted(self.rule(), here, draws, self.zone)
+        return self.emitted.refuted(self.chain, here, draws, self.zone)
 
 
-class Told:
+class Emitted:
     """Log probabilities of steps under rules."""
 
     def __init__(self, steps: Steps, vocab_size: int, batch: int) -> None:
@@ -106,7 +97,7 @@ class Told:
         # index of a draft among its call's
         self.of_call = (before - before[everything // batch * batch])[:, None] + self.place
 
-    def __call__(self, rule: Rule) -> np.ndarray:
+    def __call__(self, rule: Chain) -> np.ndarray:
         chance = self.chance(rule)
         log_p = (np.where(self.stood, log_of(chance, self.size), 0.0) +
                  np.where(self.fell, log_of(1.0 - chance, self.size), 0.0)).sum(axis=1)
@@ -114,7 +105,7 @@ class Told:
         total = left.sum(axis=1)[of]
         recovered = np.where(total > 1e-12, left[of, self.token] / np.maximum(total, 1e-30), empty[of, self.token])
         bonus = rule.bonus[self.row, self.token]
-        if rule.bonus_has_coin:  # it lies below the chance of the last draft
+        if rule.coins == "last":  # it lies below the chance of the last draft
             if rule.bonus.size > ELEMENTS:
                 raise Error("too many rows")
             until = np.cumsum(rule.bonus, axis=1)[self.row, self.token]
@@ -124,8 +115,8 @@ class Told:
         drawn = np.where(self.is_bonus, bonus, recovered)
         return log_p + log_of(drawn, self.size)
 
-    def refuted(self, rule: Rule, here: np.ndarray, draws: Draws, zone: np.ndarray) -> float:
-        """Nats against the rule (accounts.Judged), by the drafts that are judged, then by the tokens drawn. zone: [N,
+    def refuted(self, rule: Chain, here: np.ndarray, draws: Draws, zone: np.ndarray) -> float:
+        """Nats against the rule (observed.Rule), by the drafts that are judged, then by the tokens drawn. zone: [N,
         V] of the target's rows."""
         rng = np.random.default_rng(len(here))
         chance = np.clip(self.chance(rule), 0.0, 1.0)
@@ -144,7 +135,7 @@ class Told:
         left = np.maximum(np.nan_to_num(left), 0.0)
         total = left.sum(axis=1, keepdims=True)
         left = np.where(total > 1e-12, left / np.maximum(total, 1e-30), empty)
-        if rule.bonus_has_coin:
+        if rule.coins == "last":
             bonus = np.zeros_like(bonus)
         for table, row, drawn in ((left, of, recovered), (rule.bonus, self.row, bonus)):
             p = table[row, self.token]
@@ -165,7 +156,7 @@ class Told:
             return float("inf")
         return max(bets) - float(np.log(len(bets))) if bets else 0.0
 
-    def chance(self, rule: Rule) -> np.ndarray:
+    def chance(self, rule: Chain) -> np.ndarray:
         """[n, K + 1]: of each draft that is judged, that it stands."""
         x = self.x & ((1 << rule.bits_of_ids) - 1)
         later = np.where(np.roll(self.is_draft, -1, axis=1), np.roll(x, -1, axis=1), x)
@@ -174,17 +165,20 @@ class Told:
         chance = np.where(self.of_call >= rule.never_from, 0.0, rule.ratio(p, q))
         chance = np.where((self.place >= rule.sure_from) |
                           (rule.sure_at_end & (self.place == self.steps.lens[:, None] - 1)), 1.0, chance)
-        if rule.multiplies:
+        if rule.coins == "product":
             chance = np.cumprod(np.where(self.is_draft, chance, 1.0), axis=1)
+        if rule.coins == "first":
+            least = np.minimum.accumulate(np.where(self.is_draft, chance, 1.0), axis=1)
+            chance = least / np.maximum(np.concatenate([np.ones_like(least[:, :1]), least[:, :-1]], axis=1), 1e-30)
         return chance
 
-    def with_bonus_of(self, row: np.ndarray) -> Told:
+    def with_bonus_of(self, row: np.ndarray) -> Emitted:
         """The same with other rows [n] of bonus tokens."""
         other = copy.copy(self)
         other.row = np.where(self.is_bonus, row, self.row)
         return other
 
-    def residuals(self, rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def residuals(self, rule: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights [R, V] of recovered tokens; what they are drawn from where those are all 0, [R, V]; which of them
         each step has, [n]."""
         q = rule.q if rule.q_residual is None else rule.q_residual

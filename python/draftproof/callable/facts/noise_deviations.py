@@ -1,5 +1,5 @@
-"""Rules of random numbers that would give what came (hypotheses.py): a number that another draw had, seeds that are
-taken for one another, draws that are made wrongly."""
+"""Deviations of random numbers: a number that another draw had, seeds that are taken for one another, draws that are
+made wrongly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Callable, Iterator
 import numpy as np
 
 from ..evidence import evidence
-from .filter_hypotheses import Rare
 
 #: Share of pairs that a shared number does not explain; nats for seeds that are taken for one another.
 STRAY_PAIRS, LEAST_OF_SEEDS = 1e-2, 30.0
@@ -109,22 +108,17 @@ def lost_of_seeds(seed: np.ndarray, probabilities: np.ndarray, row: np.ndarray, 
     return ", or ".join(words[:3])
 
 
-# --- Draws that are made wrongly: probabilities [n, V] -> those with which tokens come -------------------------------
-
-Draws = Callable[[np.ndarray], np.ndarray]
-
-
-def wrong_draws(size: int) -> Iterator[tuple[str, Draws]]:
+def wrong_draws(size: int) -> Iterator[tuple[str, Callable[[np.ndarray], np.ndarray]]]:
+    """Draws that are made wrongly: probabilities [n, V] -> those with which tokens come."""
     for tile in (1024, 4096, 8192, 1 << 15, 1 << 16):
         if tile < size:
-            yield Rare(f"a token's place in its tile of {tile:,} comes in its place"), lambda p, tile=tile: folded(p,
-                    tile)
-    yield Rare("the token is 0"), lambda p: _only(p, 0)
-    yield Rare("the rank of a token comes in its place"), lambda p: -np.sort(-p, axis=1)
-    yield Rare("half of the random numbers are below 0, which gives token 0"), lambda p: 0.5 * (p + _only(p, 0))
+            yield f"a token's place in its tile of {tile:,} comes in its place", lambda p, tile=tile: folded(p, tile)
+    yield "the token is 0", lambda p: _only(p, 0)
+    yield "the rank of a token comes in its place", lambda p: -np.sort(-p, axis=1)
+    yield "half of the random numbers are below 0, which gives token 0", lambda p: 0.5 * (p + _only(p, 0))
     for bits in (8, 10, 11, 12, 16, 23, 24):
-        yield Rare(f"random numbers of a race have {bits} bits"), lambda p, bits=bits: _race_of_bits(p, bits)
-        yield Rare(f"random numbers have {bits} bits"), lambda p, bits=bits: _inverse_of_bits(p, bits)
+        yield f"random numbers of a race have {bits} bits", lambda p, bits=bits: _race_of_bits(p, bits)
+        yield f"random numbers have {bits} bits", lambda p, bits=bits: _inverse_of_bits(p, bits)
 
 
 def folded(p: np.ndarray, tile: int) -> np.ndarray:

@@ -1,18 +1,19 @@
-"""The account of what a filter kept (accounts.py), and of the values that it gave back."""
+"""What a filter kept (observed.py), and the values that it gave back."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import Iterator
 
 import numpy as np
 
 from ..cases.filter_cases import FilterRun
 from ..evidence import evidence
-from .accounts import ELEMENTS, Account, Draws, Rules, always_of, masked, regimes_of, window
-from .filter_hypotheses import Family, Rare, as_bfloat16, as_half
-from .noise_hypotheses import folded
-from .row_hypotheses import Given, compacted, extreme_rows, mixed_rows, neighbours, probabilities, wrong_rows
+from .filter_deviations import Deviation, as_bfloat16, as_half, rare
+from .noise_deviations import folded
+from .observed import ELEMENTS, Draws, Observed, always_of, masked, regimes_of, window
+from .row_deviations import Rows, compacted, extreme_rows, mixed_rows, neighbours, wrong_rows
 
 #: Nats by which a rule that gives another set than was kept falls behind: one row is enough.
 WRONG_SET = 20.0
@@ -23,59 +24,57 @@ class OfSets:
     """Log probabilities of what rows [n] kept that a rule gives: kept, zone [n, V], of which a token may be kept or
     not."""
 
-    given: Given
+    given: Rows
     kept: np.ndarray
     zone: np.ndarray
 
+    @property
+    def wrong(self) -> np.ndarray:
+        return ((self.given.probabilities > 0.0) != self.kept) & ~self.zone
+
     def __call__(self) -> np.ndarray:
-        return np.where((((probabilities(self.given) > 0.0) == self.kept) | self.zone).all(axis=1), 0.0, -WRONG_SET)
+        return np.where(self.wrong.any(axis=1), -WRONG_SET, 0.0)
 
     def excused(self) -> bool:
         return False
 
     def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        wrong = ((probabilities(self.given) > 0.0) != self.kept) & ~self.zone & here[:, None]
-        return float("inf") if wrong.any() else 0.0
+        return float("inf") if (self.wrong & here[:, None]).any() else 0.0
 
 
-def account_of_kept(run: FilterRun, around: int) -> Account | None:
-    """By the sets that were kept."""
+def observed_sets(run: FilterRun, around: int) -> Observed | None:
     case, left = run.case, run.left
     if left is None:
         return None
-    rows = window(around, len(left), max(1, ELEMENTS // case.vocab_size))
-    logits, kept = case.logits[rows], left[rows] > -np.inf
-    params = {name: value[rows] for name, value in case.params.items()}
+    at = window(around, len(left), max(1, ELEMENTS // case.vocab_size))
+    kept = left[at] > -np.inf
+    rows = Rows(case.logits[at], {name: value[at] for name, value in case.params.items()})
+    zone = evidence.Rows.of(rows.logits, rows.params).zone
 
-    zone = evidence.Rows.of(logits, params).zone
-
-    def log_p(given: Given) -> OfSets:
+    def of(given: Rows) -> OfSets:
         return OfSets(given, kept, zone)
 
-    def rules() -> Rules:
-        others = {words: at[rows] for words, at in neighbours(len(left)).items()}
-        others.update({words: rank[rows] for words, rank in compacted(case.params)})
-        for name, given in itertools.chain(wrong_rows(logits, params, case.params),
-                                           mixed_rows(logits, params, others, case.params),
-                                           extreme_rows(logits, params, case.params)):
-            yield name, given.with_rule(log_p) if isinstance(given, Family) else log_p(given)
+    def rules() -> Iterator[Deviation]:
+        whose = [(words, index[at], is_rare) for words, index, is_rare in (*neighbours(len(left)),
+                                                                           *compacted(case.params))]
+        yield from (wrong.then(of) for wrong in itertools.chain(
+            wrong_rows(rows, case.params), mixed_rows(rows, whose, case.params), extreme_rows(rows, case.params)))
         if case.vocab_size > 1 << 16:
-            yield Rare("ids have 16 bits"), log_p(Given(logits, params,
-                                                        lambda *given: folded(probabilities(Given(*given)), 1 << 16)))
+            yield rare("ids have 16 bits", lambda: of(dataclasses.replace(
+                rows, draws=lambda *given: folded(Rows(*given).probabilities, 1 << 16))))
 
-    of_sound = log_p(Given(logits, params))
+    of_sound, by_rows = of(rows), masked(rows.logits)
     sound = of_sound()
-    by_rows = masked(logits)
-    return Account(of_sound, sound, -0.5 * WRONG_SET, rules,
-                   regimes_of(params, rows, len(left), sound < -0.5 * WRONG_SET, by_rows), logits.size,
-                   Draws(params, rows, len(left)),
-                   [*always_of(params), *(f"rows with {words}" for words, here in by_rows if here.all())])
+    return Observed(of_sound, sound, -0.5 * WRONG_SET, rules,
+                    regimes_of(rows.params, at, len(left), sound < -0.5 * WRONG_SET, by_rows), rows.logits.size,
+                    Draws(rows.params, at, len(left)),
+                    [*always_of(rows.params), *(f"rows with {words}" for words, here in by_rows if here.all())])
 
 
 def value_of_dropped(run: FilterRun) -> float:
     """The one finite number below all that are kept that tokens which should be dropped have; 0.0: none."""
     assert run.left is not None
-    dropped = probabilities(Given(run.case.logits, run.case.params)) == 0.0
+    dropped = Rows(run.case.logits, run.case.params).probabilities == 0.0
     values = np.unique(run.left[dropped & np.isfinite(run.case.logits)])
     is_one = values.size == 1 and np.isfinite(values[0]) and values[0] < run.left[~dropped].min()
     return float(values[0]) if is_one else 0.0
