@@ -194,7 +194,8 @@ def test_the_self_test_refuses_what_it_does_not_know(given, named):
      "random numbers"),
     ("sample", "the seed is XORed with the row's index", "top_k 3",
      "random numbers are those of another row of the call"),
-    ("verify", "one coin a request", "a lone request of 2 drafts", "drafts at place 1"),
+    ("verify", "one coin a request", "a lone request of 2 drafts",
+     "all drafts of a request are judged with one coin"),
     ("verify", "results of a batch sorted greedy first are put back by the order, not by its inverse",
      "greedy and random in turn, ragged drafts",
      "requests are sorted by rising greedy and random and put back by the wrong permutation"),
@@ -274,7 +275,7 @@ def test_a_rule_is_refuted_by_all_steps_but_its_own():
 
 @pytest.mark.parametrize("kind, entry",
                          [("sample", "filters over seven tokens"),
-                          ("verify", "each request its own parameters, ragged drafts"),
+                          ("verify", "each request its own parameters, ragged drafts"), ("verify", "ties at top_p"),
                                          ("filter", "filters over seven tokens")])
 def test_the_sound_rule_is_refuted_by_no_draws_of_a_sound_callable(kind, entry):
     case = entry_of(verify_sweep.verify_sweep(True) if kind == "verify" else sample_sweep.sample_sweep(True),

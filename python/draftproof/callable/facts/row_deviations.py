@@ -139,7 +139,7 @@ def wrong_rows(rows: Rows, every: Params) -> Iterator[Deviation]:
             yield filtered(f"{name} is applied before the temperature", warm(name))
         off = np.where(random, 1.0, 0.0) if name == "temperature" else switched_off(params, name)[name]
         yield Deviation(f"{name} is not applied", lambda name=name, off=off: rows.with_params(**{name: off}))
-    if len(names) - ("temperature" in names) > 1:
+    if set(names) & set(FILTERS):
         yield Deviation("no filter is applied", lambda: Rows(rows.logits, switched_off(params, *FILTERS)))
     for name, low, high in (("top_k", 1, size - 1), ("top_p", 0.05, 0.999), ("min_p", 1e-3, 1.0)):
         on = is_on(name, params[name]) if name in params else np.ones(1, bool)

@@ -120,7 +120,10 @@ class Emitted:
         V] of the target's rows."""
         rng = np.random.default_rng(len(here))
         chance = np.clip(self.chance(rule), 0.0, 1.0)
-        judged = (self.stood | self.fell) & here[:, None] & ~zone[self.steps.row, self.x]
+        # Of a row with ties at its cut readings differ in the probability of every token.
+        unsure = (np.where(zone, np.maximum(rule.accept, rule.bonus), 0.0).sum(axis=1) > STRAY if zone.any()
+                  else np.zeros(len(zone), bool))
+        judged = (self.stood | self.fell) & here[:, None] & ~zone[self.steps.row, self.x] & ~unsure[self.steps.row]
         cannot = judged & ((self.stood & (chance < 1e-9)) | (self.fell & (chance > 1.0 - 1e-7)))
         bonus, recovered = here & self.is_bonus, here & ~self.is_bonus
         bets, wrong = [], np.count_nonzero(cannot.any(axis=1))
@@ -139,7 +142,7 @@ class Emitted:
             bonus = np.zeros_like(bonus)
         for table, row, drawn in ((left, of, recovered), (rule.bonus, self.row, bonus)):
             p = table[row, self.token]
-            excused = zone[self.row, self.token]
+            excused = zone[self.row, self.token] | unsure[self.row]
             wrong += np.count_nonzero(drawn & (p <= 0.0) & ~excused)
             open_ = np.flatnonzero(drawn & (p > 0.0) & ~excused)
             if open_.size < 8:
