@@ -104,6 +104,9 @@ FAULTS = {
     "logprobs of the row before": Fault("listed", late("listed")),
     "one random number for two tokens": Fault("uniform", late("uniform"), odd),
     "neighbouring seeds alike": Fault("uniform", seeded_first, first),
+    "seeds one token apart": Fault("uniform", lambda u, moment: float(numpy.random.default_rng(
+        (moment.request.body.get("seed") or 0) + moment.position).random())),
+    "last stop ignored": Fault("stop", lambda value, moment: value[:-1] if len(value) > 1 else value),
     "seed of the process": Fault("entropy", becomes(42)),
     "choices alike": Fault("choice", becomes(0)),
     "ties drawn": Fault("temperature", lambda value, moment: value or 1e-6, traits=frozenset({"ties"})),
@@ -125,4 +128,4 @@ FAULTS = {
 SOUND = ("", "noise", "rounded", "filters first", "top_p over all", "penalties over the prompt", "window of 64",
          "stop kept", "stop is not listed", "last token is not listed", "seeds of 64 bits", "lists after temperature",
          "choices differ", "none is one", "eos is passed over", "accepts bad values", "speculation", "refuses min_p",
-         "refuses logit_bias", "refuses token ids")
+         "refuses logit_bias", "refuses token ids", "refuses seed", "refuses n", "gives ids")

@@ -37,6 +37,8 @@ class Fake(ThreadingHTTPServer):
                 owner = "tensorrt_llm" if "as TensorRT-LLM" in self.how else "vllm"
                 return 200, json.dumps({"data": [{"id": "table", "owned_by": owner}]})
             return 404, json.dumps({"error": "not found"})
+        if path == "/tokenize" and "gives ids" in self.how:
+            return 200, json.dumps({"tokens": ids_of(body["prompt"])})
         self.sent += 1
         self.ended |= any(f"ends at {name}" in self.how and body.get(name, -1) > 0 for name in ("top_k", "min_p"))
         if self.ended:
@@ -64,7 +66,7 @@ class Fake(ThreadingHTTPServer):
 
     def refusal(self, body: dict) -> str:
         """Returns why a request is refused, '' if it is not."""
-        for name in ("min_p", "logit_bias"):
+        for name in ("min_p", "logit_bias", "seed", "n"):
             if f"refuses {name}" in self.how and name in body:
                 return f"{name} is not supported"
         if "refuses token ids" in self.how and isinstance(body["prompt"], list):
@@ -86,6 +88,9 @@ class Fake(ThreadingHTTPServer):
         choices = [{"index": number, "text": request.text, "finish_reason": request.finish, "logprobs": {
             "tokens": [name for name, _, _ in request.rows], "token_logprobs": [value for _, value, _ in request.rows],
             "top_logprobs": [top for *_, top in request.rows]}} for number, request in enumerate(done)]
+        if "gives ids" in self.how:
+            for choice, request in zip(choices, done):
+                choice |= {"token_ids": request.out, **({} if body.get("logprobs") else {"logprobs": None})}
         counted = engine.see("usage", sum(len(request.out) for request in done), whole)
         prompt = engine.see("prompt usage", len(ids), whole)
         return {"choices": choices, "usage": {"prompt_tokens": prompt, "completion_tokens": counted}}

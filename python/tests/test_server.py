@@ -25,6 +25,7 @@ FOUND = [
     ("seed ignored", "seeds", "seed"), ("seed of the process", "seeds", "no seed"),
     ("neighbouring seeds alike", "seeds", "neighbouring seeds"), ("ties drawn", "greedy", "temperature 0 twice"),
     ("second best", "greedy", "temperature 0"), ("stop ignored", "parameters", "stop"),
+    ("seeds one token apart", "seeds", "neighbouring seeds"), ("last stop ignored", "parameters", "stop"),
     ("finish reason", "parameters", "stop"), ("usage +1", "parameters", "usage"),
     ("max_tokens +1", "parameters", "max_tokens"), ("stop_token_ids ignored", "parameters", "stop_token_ids"),
     ("min_tokens ignored", "parameters", "min_tokens"), ("ignore_eos ignored", "parameters", "ignore_eos"),
@@ -83,6 +84,7 @@ SAID = [
     (("window of 64", "speculation"), "repetition", "honoured: over the last 64"),
     (("penalties over the prompt", "accepts bad values"), "presence_penalty", "honoured: over prompt and output"),
     (("stop is not listed", "noise"), "stop", "honoured"),
+    (("refuses n", "speculation"), "n", "refused"), (("refuses seed", "gives ids"), "seed", "refused"),
     (("eos is passed over", "last token is not listed"), "stop_token_ids", "honoured: not listed"),
 ]
 

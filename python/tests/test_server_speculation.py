@@ -178,6 +178,16 @@ def test_a_name_of_another_server_that_is_ignored_silently_is_reported(serve, ho
     assert (line.question, line.verdict) == ("repetition_penalty", verdict) and line.words.startswith(words)
 
 
+def test_the_last_request_that_is_allowed_ends_the_time_and_accuses_nobody(serve):
+    wire = Wire(serve("no drafts").url, requests_max=60)
+    collector = Collector(wire, sniff(wire), ("seeds", "draws"), 1000, 8, lambda _: None)
+    collector.dropped = frozenset(("presence_penalty",))
+    collector.run()
+    assert 60 <= wire.sent < 60 + wire.connections and wire.left_s() == 0.0
+    audit = Judge(wire.origin, collector.adapter, wire.records, only=("seeds", "draws")).run()
+    assert audit.verdict == "inconclusive" and "not answered before the time ended" in str(audit)
+
+
 def test_a_question_whose_time_is_over_is_left_out(serve):
     wire = Wire(serve("no drafts").url, seconds_max=30.0)
     collector = Collector(wire, sniff(wire), ("parameters",), 1000, 8, lambda _: None)

@@ -65,8 +65,10 @@ def audit(engine: environments.Engine, seconds: float) -> int:
                 found |= {line.question for line in said.lines if line.verdict in ("biased", "failure")}
                 ended = url != plain and said.ended_at not in ("", *without)
                 without = (*without, said.ended_at)
-            codes += [1] if found - known else [4] if said.verdict == "inconclusive" else [0]
-            for words, names in (("not known before", found - known), ("not seen this time", known - found)):
+            fresh = {line for line in found if not any(line == name or line.startswith(f"{name}, ") for name in known)}
+            absent = {name for name in known if not any(line == name or line.startswith(f"{name}, ") for line in found)}
+            codes += [1] if fresh else [4] if said.verdict == "inconclusive" else [0]
+            for words, names in (("not known before", fresh), ("not seen this time", absent)):
                 if names:
                     print(f"{words}: {', '.join(sorted(names))}\n", flush=True)
     return max(codes)

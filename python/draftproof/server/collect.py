@@ -86,6 +86,10 @@ class Collector:
             self.wire.stopped = True
             self.say("interrupted: what there is is judged")
 
+    def offers(self, name: str) -> bool:
+        """Returns whether the server has a parameter and is not known to refuse it."""
+        return name not in self.dropped and self.adapter.offers(name)
+
     def probe(self) -> None:
         """Sends one request; drops parameters that the server refuses, shortens lists that it refuses."""
         for _ in range(8):
@@ -111,7 +115,7 @@ class Collector:
         if not longest:
             self.say("no lists of logprobs: draws are not judged")
         for name, value in PROBED.items():
-            if name not in self.dropped and self.adapter.offers(name):
+            if self.offers(name):
                 self.probe_one(name, value)
 
     def plain(self, case: str = "one", **settings: object) -> Record:
@@ -147,10 +151,10 @@ class Collector:
             whole = len(ids) >= 40 and all(isinstance(token, int) for token in ids)
             probe = self.record("probe", "prompt of ids", ids[:16], seed=1, max_tokens=1)
             self.known_ids = ids if whole and self.wire.post(probe).status == 200 else []
-            if self.known_ids and self.adapter.offers("logit_bias"):
-                biased = self.record("probe", "bias", ids[:16], seed=1, max_tokens=1, logit_bias={str(ids[0]): 1.0})
-                if self.wire.post(biased).status in (400, 422):
-                    self.dropped |= {"logit_bias"}
+            for name, value in (("logit_bias", {str(ids[0]): 1.0}), ("n", 4)) if self.known_ids else ():
+                trial = self.record("probe", name, ids[:16], seed=1, max_tokens=1, **{name: value})
+                if self.offers(name) and self.wire.post(trial).status in (400, 422):
+                    self.dropped |= {name}
         return self.known_ids
 
     def lists(self, prompts: list[list[int]]) -> list[list[tuple]]:
@@ -170,7 +174,7 @@ class Collector:
         ids = self.ids()
         if ids and not {"presence_penalty", "frequency_penalty"} & self.dropped:
             cases["penalties"] = dict(PENALTIES)
-            if "logit_bias" not in self.dropped and self.adapter.offers("logit_bias"):
+            if self.offers("logit_bias"):
                 cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids), key=ids.count)[-6:]}
         # twice: accepting drafts too often shows best there
         turn = [*cases.items(), ("temperature", CASES["temperature"])]

@@ -48,8 +48,7 @@ def _answered(j: Judge) -> None:
         record = j.records[bad[0]]
         j.add("answers", "failure", f"{len(bad)} of {len(j.records)} requests failed; the first with "
               f"{record.status}: {_said(record)}", bad[0])
-    for name in next((record.settings["dropped"] for record in reversed(j.records) if "dropped" in record.settings),
-                     []):
+    for name in j.dropped():
         if name in j.failed:
             continue
         theirs = str(j.adapter.names.get(name, name))

@@ -1,4 +1,4 @@
-"""Draws under each reading of a request. A reading is refuted at level 1e-6 over its tests; a server if all are."""
+"""Draws under each reading of a request. A reading is refuted at level LEVEL over its tests; a server if all are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds: the same twice, 128 neighbours (400 where many tokens are drawn), and none."""
+"""Seeds: the same twice, 192 neighbours (400 where many tokens are drawn), and none."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ PAIR = 2  # tokens a text of a neighbouring seed
 def ask(c: Collector) -> None:
     from .collect import PROMPTS
     wide, short = {"temperature": 1.0, "top_k": -2}, min(16, c.length)
-    for turn in ("first", "again"):  # the second time in another order, beside other requests
+    # the second time in another order, beside other requests
+    for turn in ("first", "again") if c.offers("seed") else ():
         c.wire.post_all([c.record("seeds", f"same {turn}", PROMPTS[number], seed=1000 + number, max_tokens=short,
                                   **wide)
                          for number in (range(6) if turn == "first" else reversed(range(6)))])
-    if c.adapter.logprobs:  # without top_k, whose cut may be within the noise of the one list of first tokens
-        c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[2], seed=5000 + number, max_tokens=PAIR)
-                         for number in range(128 if c.tokens_max <= 20000 else 400)])
+    if c.adapter.logprobs and c.offers("seed"):  # of all prompts, since one's cut may be within the noise
+        c.wire.post_all([c.record("seeds", "neighbours", PROMPTS[number % len(PROMPTS)], seed=5000 + number,
+                                  max_tokens=PAIR, **wide)
+                         for number in range(192 if c.tokens_max <= 20000 else 400)])
     c.wire.post_all([c.record("seeds", "none", PROMPTS[1], seed=None, max_tokens=short, **wide) for _ in range(6)])
 
 
@@ -56,11 +58,12 @@ def _same(j: Judge) -> None:
 def _neighbours(j: Judge) -> None:
     """The same random numbers at neighbouring seeds, or one token later."""
     rows = j.of("seeds", "neighbours")
-    drawn = draws.place(rows, j.records[rows[0][0]].settings, READINGS[0]).as_one_text(PAIR) if rows else draws.Drawn()
-    if drawn.tokens < 30:
+    drawn = draws.place(rows, j.records[rows[0][0]].settings, READINGS[0]) if rows else draws.Drawn()
+    if len(drawn.rows) < 30:
         return
-    test = min(draws.judge(drawn), key=lambda test: test.p, default=None)
-    bad = test if test is not None and test.p < draws.LEVEL / draws.TESTS else None
+    test = min((test for length in range(1, PAIR + 1) for test in draws.judge(drawn.as_one_text(length))),
+               key=lambda test: test.p, default=None)
+    bad = test if test is not None and test.p < draws.LEVEL / (PAIR * draws.TESTS) else None
     j.add("neighbouring seeds", "biased" if bad else "ok",
           f"tokens of neighbouring seeds as one text, {bad.name}: p = {bad.p:.2g}; {bad.words}" if bad
           else f"independent ({len(rows)} seeds)", rows[0][0])

@@ -25,7 +25,6 @@ if typing.TYPE_CHECKING:
 SHARE = 0.5  # of the unexpected token
 FIRST = 2.0 / 3.0  # of the token before it: servers draw the first one of a text without a draft
 ODDS = np.array([1.5, 2.5])  # times those of the expected tokens, of which one is bet on
-LEVEL = draws.LEVEL / 5
 TEXTS, CHOICES, PROMPTS = 1600, 4, 4
 
 
@@ -49,13 +48,13 @@ def lift(before: list[Any], top: list[tuple[Any, float]], chosen: tuple[Any, flo
 
 def can_lift(c: Collector) -> bool:
     known = bool(c.adapter.logprobs and c.ids())
-    return known and "logit_bias" not in c.dropped and c.adapter.offers("logit_bias")
+    return known and c.offers("logit_bias")
 
 
 def texts(c: Collector, question: str, case: str, prompt: str | list[int], plan: Lift, count: int,
           **settings: object) -> list[Record]:
     """Requests for so many texts: several a request where the server has choices."""
-    n = CHOICES if c.adapter.offers("n") else 1
+    n = CHOICES if c.offers("n") else 1
     more = {"n": n} if n > 1 else {}
     if c.gives_ids:
         settings["logprobs"] = None  # servers turn speculation off where they are asked for
@@ -67,17 +66,23 @@ def ask(c: Collector) -> None:
     if not can_lift(c):
         return
     ids, plans = c.ids(), []
-    prompts = [ids[start:start + 16] for start in range(0, 64, 8)]
-    firsts = [top[0] for top in c.lists(prompts)]
-    seconds = c.lists([[*prompt, first] for prompt, (first, _) in zip(prompts, firsts)])
-    for prompt, (first, logprob), top in zip(prompts, firsts, seconds):
-        chance = math.exp(logprob)
+    once = [ids[start:start + 16] for start in range(0, 64, 8)]
+    firsts = [top[0][0] for top in c.lists(once)]
+    seconds = c.lists([[*prompt, first] for prompt, first in zip(once, firsts)])
+    # twice, with the best second token in between, which drafters by n-grams then propose
+    prompts = [[*prompt, first, top[0][0], *prompt] for prompt, first, top in zip(once, firsts, seconds)]
+    lists = c.lists(prompts)
+    seconds = c.lists([[*prompt, first] for prompt, first in zip(prompts, firsts)])
+    for prompt, first, known, top in zip(prompts, firsts, lists, seconds):
+        chance = math.exp(dict(known).get(first, known[-1][1]))
         raised = round(max(0.0, math.log(FIRST / (1.0 - FIRST) * (1.0 - chance) / chance)), 4)
         # what bias adds to it behind itself, at most
         again = math.exp(dict(top).get(first, top[-1][1])) * math.expm1(raised)
         tail = max(0.0, 1.0 - sum(math.exp(value) for _, value in top))
         plan = lift([first], top, [pair for pair in top if pair[0] != first][len(top) // 2], tail + again)
-        plans.append((again, prompt, plan, {str(first): raised, str(plan.token): plan.bias}))
+        # the draft's part of what is rejected; it is the more visible, the larger
+        share = math.exp(top[0][1]) / (1.0 + again)
+        plans.append((-share, prompt, plan, {str(first): raised, str(plan.token): plan.bias}))
     count = min(TEXTS, c.tokens_max // 6) // PROMPTS
     jobs = [texts(c, "unexpected", "second tokens", prompt, plan, count, logit_bias=bias)
             for _, prompt, plan, bias in sorted(plans, key=lambda one: one[0])[:PROMPTS]]
@@ -104,8 +109,8 @@ def judged(j: Judge, name: str, numbers: list[int]) -> None:
     p = math.exp(-max(0.0, evidence.marked_log_e(np.array(hits), np.array(chances), ODDS)))
     words = (f"{sum(hits)} of {len(hits)} tokens are others than one that bias gives half; {sum(chances):.0f} expected "
              "at most")
-    j.add(name, "biased" if p < LEVEL else "ok", f"p = {p:.2g}; {words}" if p < LEVEL else f"consistent: {words}",
-          numbers[0])
+    bad = p < draws.LEVEL
+    j.add(name, "biased" if bad else "ok", f"p = {p:.2g}; {words}" if bad else f"consistent: {words}", numbers[0])
 
 
 def judge(j: Judge) -> None:

@@ -74,6 +74,11 @@ class Judge:
         return [(number, self.texts[number]) for number, record in enumerate(self.records)
                 if record.question == question and record.case == case and number in self.texts]
 
+    def dropped(self) -> list[str]:
+        """Returns the parameters that were not sent in the end: refused, failed, or left out."""
+        return next((record.settings["dropped"] for record in reversed(self.records) if "dropped" in record.settings),
+                    [])
+
     def asked(self, case: str) -> list[int]:
         return [number for number, record in enumerate(self.records)
                 if record.question == "parameters" and record.case == case]

@@ -14,7 +14,8 @@ from . import rows
 OFF: dict[str, float] = {name: _forms.PARAMETERS[name][1] for name in ("temperature", "top_k", "top_p", "min_p")}
 #: Filters of peers that requests may have in place of these, each alone; what top_k, top_p and min_p leave at least.
 PEERS = ("p_less", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_n_sigma", "adaptive_target",
-         "adaptive_mean")
+         "adaptive_mean", "smoothing_factor", "smoothing_curve", "xtc_threshold", "xtc_probability", "mirostat",
+         "mirostat_mu")
 OF_PEERS = {name: _forms.PARAMETERS[name][1] for name in (*PEERS, "min_tokens_to_keep")}
 DTYPES = {name: dtype for name, (dtype, _) in _forms.PARAMETERS.items()}
 

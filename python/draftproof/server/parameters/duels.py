@@ -41,7 +41,7 @@ def result(settings: dict, step: Step) -> tuple[object, float]:
 
 def ask(c: Collector) -> None:
     ids = c.ids()
-    if not ids or "logit_bias" in c.dropped or not c.adapter.offers("logit_bias"):
+    if not ids or not c.offers("logit_bias"):
         return
     prompts = [ids[start:start + 16] for start in (0, 8, 16)]
     jobs = []
@@ -132,7 +132,7 @@ def judge(j: Judge) -> None:
     if j.asked("duel logit_bias"):
         _bias(j)
     else:
-        if "logit_bias" not in j.records[-1].settings.get("dropped", []):
+        if "logit_bias" not in j.dropped():
             j.parameter("logit_bias", "not visible",
                         "not asked: no ids of tokens, no lists in time, or no such parameter")
         return

@@ -7,6 +7,7 @@ from ..verdicts import Judge
 from ..wire import Record
 
 CLEAR, LONGEST = 0.1, 20  # logits between the two best, so that noise does not change a text; its tokens
+NEVER = ("#~",)  # a stop string that no text has, before the other
 
 
 def clear(text: Text) -> int:
@@ -41,7 +42,8 @@ def ask(c: Collector) -> None:
         texts = [c.adapter.read(record.answer) for record in whole if record.status == 200]
         if len(texts) == length:
             tokens = [step.token for step in texts[-1].steps]
-            jobs = [greedy("stop", stop=[stop]) for stop in strings([text.text for text in texts])]
+            found = strings([text.text for text in texts])
+            jobs = [greedy("stop", stop=[*(NEVER if at % 2 else ()), stop]) for at, stop in enumerate(found)]
             places = [at for at in range(2, len(tokens) - 1) if isinstance(tokens[at], int) and tokens[at] not in
                       tokens[:at]][::3][:3]
             if c.adapter.offers("stop_token_ids"):
@@ -86,7 +88,7 @@ def _stop(j: Judge, prefixes: list[Text]) -> None:
     if j.asked("stop") and not rows:
         return j.parameter("stop", "refused", "", j.asked("stop")[0])
     for number, text in rows:
-        stop = j.records[number].settings["stop"][0]
+        stop = j.records[number].settings["stop"][-1]
         at = whole.find(stop)
         need = next(count for count, prefix in enumerate(prefixes, 1) if stop in prefix.text)  # tokens that complete it
         if text.text == whole and at + len(stop) < len(whole):

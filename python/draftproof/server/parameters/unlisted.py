@@ -13,7 +13,7 @@ ASKED = PROMPTS[:3]
 def ask(c: Collector) -> None:
     if c.adapter.logprobs:
         return
-    names = [name for name in EXTREMES if name not in c.dropped and c.adapter.offers(name)]
+    names = [name for name in EXTREMES if c.offers(name)]
     c.wire.post_all([
         c.record("parameters", case, prompt, seed=70 + 10 * place + number, max_tokens=12, **settings)
         for place, (case, settings) in enumerate((("best", {"temperature": 0.0}), ("free", {}), ("free", {}),

@@ -8,7 +8,7 @@ BAD = {"temperature": -1.0, "top_p": 1.5}
 
 def ask(c: Collector) -> None:
     for name, value in BAD.items():
-        if name not in c.dropped and c.adapter.offers(name):
+        if c.offers(name):
             c.wire.post(c.record("parameters", "bad value", PROMPTS[0], name, seed=1, max_tokens=2, **{name: value}))
 
 
