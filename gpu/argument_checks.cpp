@@ -60,6 +60,18 @@ class Checks {
   void absent(const std::string& argument, const void* pointer, const char* why) const {
     if (pointer != nullptr) refuse(argument, "not NULL", std::string("NULL: ") + why);
   }
+  void absent(std::initializer_list<Array> arrays, const char* why) const {
+    for (const Array& array : arrays) absent(array.argument, array.pointer, why);
+  }
+  // What edits logits, of the parameters `of`, "" or "draft_".
+  void no_edits(const std::string& of, const draftproof_parameters& p, const char* why) const {
+    for (const Array& array : std::initializer_list<Array>{{"repetition_penalty", p.repetition_penalty},
+                                                           {"frequency_penalty", p.frequency_penalty},
+                                                           {"presence_penalty", p.presence_penalty},
+                                                           {"guidance_scale", p.guidance_scale},
+                                                           {"nan_policy", p.nan_policy}})
+      absent(of + "parameters." + array.argument, array.pointer, why);
+  }
   // Optional arrays that mean something together only.
   void together(std::initializer_list<Array> arrays) const {
     const auto is_given = [](const Array& array) { return array.pointer != nullptr; };
@@ -201,11 +213,12 @@ void check_proposal_sums(const Checks& checks, const draftproof_verify_arguments
   checks.given({{"proposal_sums.row_total", sums.row_total}, {"proposal_sums.status", sums.status}});
   constexpr const char* kWhy = "the sums of proposal_sums are of rows without filters";
   const draftproof_parameters& d = a.draft_parameters;
-  checks.absent("draft_parameters.top_k", d.top_k, kWhy);
-  checks.absent("draft_parameters.top_p", d.top_p, kWhy);
-  checks.absent("draft_parameters.min_p", d.min_p, kWhy);
-  checks.absent("draft_parameters.filter_order", d.filter_order, kWhy);
-  checks.absent("draft_parameters.ties", d.ties, kWhy);
+  checks.absent({{"draft_parameters.top_k", d.top_k},
+                 {"draft_parameters.top_p", d.top_p},
+                 {"draft_parameters.min_p", d.min_p},
+                 {"draft_parameters.filter_order", d.filter_order},
+                 {"draft_parameters.ties", d.ties}},
+                kWhy);
 }
 
 void check_verify(const Checks& checks, const draftproof_verify_arguments& a, const VerifyCall& call) {
@@ -235,15 +248,9 @@ void check_verify(const Checks& checks, const draftproof_verify_arguments& a, co
     checks.between("proposal_kind", a.proposal_kind, call.least_proposal_kind, DRAFTPROOF_LOGITS);
     if (a.proposal_kind != DRAFTPROOF_ONE_HOT) checks.rows("proposal", a.proposal, target_rows, a.vocab_size);
   }
-  if (reads_proposal && a.proposal_kind == DRAFTPROOF_LOGITS) {
-    constexpr const char* kWhy = "of a drafter's parameters, temperature and filters belong to the verification";
-    const draftproof_parameters& d = a.draft_parameters;
-    checks.absent("draft_parameters.repetition_penalty", d.repetition_penalty, kWhy);
-    checks.absent("draft_parameters.frequency_penalty", d.frequency_penalty, kWhy);
-    checks.absent("draft_parameters.presence_penalty", d.presence_penalty, kWhy);
-    checks.absent("draft_parameters.guidance_scale", d.guidance_scale, kWhy);
-    checks.absent("draft_parameters.nan_policy", d.nan_policy, kWhy);
-  }
+  if (reads_proposal && a.proposal_kind == DRAFTPROOF_LOGITS)
+    checks.no_edits("draft_", a.draft_parameters,
+                    "of a drafter's parameters, temperature and filters belong to the verification");
   check_proposal_sums(checks, a, call);
   checks.randomness(a.randomness);
   checks.given({{"num_accepted", a.num_accepted}, {"tokens", a.tokens}, {"status", a.status}});
@@ -443,13 +450,8 @@ void check_shard_select(const draftproof_shard_select_arguments& a) {
   if (a.shard.rows == 0) return;
   checks.message("round", a.round, 6, a.combined, a.message);
   constexpr const char* kWhy = "logits are edited before, and the temperature is the shard's";
-  const draftproof_parameters& p = a.parameters;
-  checks.absent("parameters.temperature", p.temperature, kWhy);
-  checks.absent("parameters.repetition_penalty", p.repetition_penalty, kWhy);
-  checks.absent("parameters.frequency_penalty", p.frequency_penalty, kWhy);
-  checks.absent("parameters.presence_penalty", p.presence_penalty, kWhy);
-  checks.absent("parameters.guidance_scale", p.guidance_scale, kWhy);
-  checks.absent("parameters.nan_policy", p.nan_policy, kWhy);
+  checks.absent("parameters.temperature", a.parameters.temperature, kWhy);
+  checks.no_edits("", a.parameters, kWhy);
   checks.given({{"tile_exponent", a.tile_exponent}, {"largest", a.largest}, {"search", a.search}, {"kept", a.kept}});
 }
 

@@ -47,10 +47,8 @@ Json measure(const bench::KernelCase& one, int repeat, double bandwidth, bool ju
   row["ms_median_graph"] = finite("ms_median_graph", times.of_graph[times.of_graph.size() / 2]);
   row["share_of_bandwidth"] = finite("share_of_bandwidth", floor_ms / median_ms);
   row["goal_ms"] = or_null(one.goal_ms);
-  row["goal_share"] = or_null(one.goal_share);
   row["met"] = nullptr;
   if (judged && one.goal_ms) row["met"] = median_ms <= *one.goal_ms;
-  if (judged && one.goal_share) row["met"] = floor_ms / median_ms >= *one.goal_share;
   return row;
 }
 
@@ -61,8 +59,6 @@ void print_table(const Json& document) {
   for (const Json& row : document["results"]) {
     std::string goal;
     if (!row["goal_ms"].is_null()) goal = std::to_string(static_cast<int>(row["goal_ms"].get<double>() * 1e3)) + " us";
-    if (!row["goal_share"].is_null())
-      goal = std::to_string(static_cast<int>(row["goal_share"].get<double>() * 100)) + " %";
     if (!row["met"].is_null()) goal += row["met"].get<bool>() ? "  met" : "  MISSED";
     std::printf("%-28s %-44s %9.1f %9.1f %9.1f %6.2f  %s\n", row["name"].get<std::string>().c_str(),
                 row["what"].get<std::string>().c_str(), row["floor_ms"].get<double>() * 1e3,

@@ -20,10 +20,17 @@ struct HostRows {
   std::int32_t dtype;
 };
 
+// normal: normal logits of deviation 3; those of one position share their larger part between two seeds, as a draft and
+// its target do. model: those of a language model (model_rows.hpp), peaked.
+enum class RowShape : std::uint8_t { normal, model };
+
+// The logits of a row of the model: its logits by rank over shuffled tokens, any vocabulary. Where that is not the
+// model's, the ranks behind the first 1,024 are stretched or pressed, of equal mass.
+std::vector<float> model_row(std::int64_t index, std::int64_t vocab_size);
+
 // Rows of logits or (kind) probabilities. positions [rows]: what a row stands for; 32 distinct rows serve in turns.
-// Rows of one position share their logits' larger part between two seeds, as a draft and its target do.
 HostRows bench_rows(std::uint64_t seed, const std::vector<std::int64_t>& positions, std::int64_t vocab_size,
-                    float spread, std::int32_t kind, std::int32_t dtype);
+                    std::int32_t kind, std::int32_t dtype, RowShape shape = RowShape::normal);
 
 // The token of the given rank among the most probable of a row, rank below 32.
 std::int64_t likely_token(const HostRows& rows, std::int64_t row, std::int64_t rank);

@@ -13,8 +13,6 @@
 namespace draftproof::bench {
 namespace {
 
-constexpr float kLogitSpread = 3.0f;
-
 draftproof_settings on_gpu(void* stream) {
   draftproof_settings settings{};
   settings.executor = DRAFTPROOF_CUDA;
@@ -92,8 +90,8 @@ std::shared_ptr<VerifyCall> verify_call(const KernelSizes& sizes, std::int32_t k
     judged.push_back(row);
     if (row % (sizes.draft_len + 1) != sizes.draft_len) proposed.push_back(row);
   }
-  const HostRows target = bench_rows(1, judged, sizes.vocab_size, kLogitSpread, kind, dtype);
-  const HostRows proposal = bench_rows(2, proposed, sizes.vocab_size, kLogitSpread, kind, dtype);
+  const HostRows target = bench_rows(1, judged, sizes.vocab_size, kind, dtype);
+  const HostRows proposal = bench_rows(2, proposed, sizes.vocab_size, kind, dtype);
   std::vector<std::int32_t> drafts;
   const regress::Noise noise(7);
   for (std::int64_t i = 0; i < total; ++i)
@@ -178,8 +176,7 @@ KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
     const std::int64_t tiles = (sizes.vocab_size + 4095) / 4096;
     a.rows = rows;
     a.vocab_size = sizes.vocab_size;
-    a.logits = call->tensors.rows(
-        bench_rows(3, first_positions(rows), sizes.vocab_size, kLogitSpread, DRAFTPROOF_LOGITS, dtype));
+    a.logits = call->tensors.rows(bench_rows(3, first_positions(rows), sizes.vocab_size, DRAFTPROOF_LOGITS, dtype));
     a.tile_sum = call->tensors.output<std::uint64_t>(rows * tiles);
     a.tile_exponent = call->tensors.output<std::int32_t>(rows * tiles);
     a.row_exponent = call->tensors.output<std::int32_t>(rows);
@@ -201,7 +198,7 @@ KernelCase guidance(const KernelSizes& sizes, std::int32_t dtype) {
             draftproof_guidance_arguments& a = call->arguments;
             const auto logits = [&](std::uint64_t seed) {
               return call->tensors.rows(
-                  bench_rows(seed, first_positions(rows), sizes.vocab_size, kLogitSpread, DRAFTPROOF_LOGITS, dtype));
+                  bench_rows(seed, first_positions(rows), sizes.vocab_size, DRAFTPROOF_LOGITS, dtype));
             };
             a.rows = rows;
             a.vocab_size = sizes.vocab_size;
@@ -216,19 +213,19 @@ KernelCase guidance(const KernelSizes& sizes, std::int32_t dtype) {
           }};
 }
 
-KernelCase logprobs(std::int64_t rows, std::int64_t vocab_size, float spread) {
+KernelCase logprobs(std::int64_t rows, std::int64_t vocab_size, RowShape shape = RowShape::normal) {
   constexpr std::int32_t kReported = 20;
   return {"logprobs",
           std::to_string(rows) + " rows V=" + std::to_string(vocab_size) + " bf16, 20 reported" +
-              (spread != kLogitSpread ? ", peaked" : ""),
-          rows == 384 ? std::optional(0.08) : std::nullopt, [rows, vocab_size, spread] {
+              (shape == RowShape::model ? ", peaked" : ""),
+          rows == 384 ? std::optional(0.08) : std::nullopt, [rows, vocab_size, shape] {
             const auto call = std::make_shared<Call<draftproof_logprobs_arguments>>();
             draftproof_logprobs_arguments& a = call->arguments;
             a.rows = rows;
             a.requests = rows;
             a.vocab_size = vocab_size;
             a.logits = call->tensors.rows(
-                bench_rows(5, first_positions(rows), vocab_size, spread, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
+                bench_rows(5, first_positions(rows), vocab_size, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, shape));
             a.n = kReported;
             a.sampled = call->tensors.input(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 7));
             a.tokens = call->tensors.output<std::int32_t>(rows * (kReported + 1));
@@ -255,7 +252,7 @@ KernelCase verify_tree(const KernelSizes& sizes, draftproof_tree_rule rule) {
           from_logits ? 0.09 : 0.12, [sizes, rule, from_logits, kind, dtype] {
             const regress::RandomTrees trees = bench_trees(sizes);
             const auto rows_of = [&](std::uint64_t seed) {
-              return bench_rows(seed, first_positions(trees.rows()), sizes.vocab_size, kLogitSpread, kind, dtype);
+              return bench_rows(seed, first_positions(trees.rows()), sizes.vocab_size, kind, dtype);
             };
             const HostRows target = rows_of(1);
             const HostRows proposal = rows_of(2);
@@ -357,7 +354,7 @@ KernelCase kv_commit(const KernelSizes& sizes) {
 struct Sampling {
   std::int64_t rows;
   std::int64_t vocab_size;
-  float spread = kLogitSpread;  // standard deviation of the logits
+  RowShape shape = RowShape::normal;
   std::int32_t sampler = DRAFTPROOF_INVERSE;
   std::int32_t top_k = 0;
   float top_p = 1.0f;
@@ -366,7 +363,7 @@ struct Sampling {
 
 std::string text_of(const Sampling& how) {
   std::string text = "B=" + std::to_string(how.rows) + " V=" + std::to_string(how.vocab_size) + " bf16";
-  if (how.spread != kLogitSpread) text += ", peaked";
+  if (how.shape == RowShape::model) text += ", peaked";
   if (how.top_k != 0) text += ", top_k 50";
   if (how.top_p != 1.0f) text += ", top_p 0.9";
   if (how.min_p != 0.0f) text += ", min_p 0.1";
@@ -381,7 +378,7 @@ KernelCase sample_rows(const std::string& name, const Sampling& how, std::option
             a.rows = a.requests = how.rows;
             a.vocab_size = how.vocab_size;
             a.logits = call->tensors.rows(
-                bench_rows(5, first_positions(a.rows), how.vocab_size, how.spread, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
+                bench_rows(5, first_positions(a.rows), how.vocab_size, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, how.shape));
             if (how.top_k != 0) a.parameters.top_k = call->tensors.input(std::vector<std::int32_t>(rows, how.top_k));
             if (how.top_p != 1.0f) a.parameters.top_p = call->tensors.input(std::vector<float>(rows, how.top_p));
             if (how.min_p != 0.0f) a.parameters.min_p = call->tensors.input(std::vector<float>(rows, how.min_p));
@@ -398,12 +395,11 @@ KernelCase sample_rows(const std::string& name, const Sampling& how, std::option
           }};
 }
 
-// The sizes at which samplers are published (FlashInfer, vLLM, Qrita): B = 1, 64, 256. Rows of a trained model put most
-// of their mass on a few tokens, as normal logits of twice the spread do.
+// The sizes at which samplers are published (FlashInfer, vLLM, Qrita): B = 1, 64, 256.
 void add_published(std::vector<KernelCase>& cases, std::int64_t vocab_size) {
-  for (const float spread : {kLogitSpread, 2.0f * kLogitSpread}) {
+  for (const RowShape shape : {RowShape::normal, RowShape::model}) {
     for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{64}, std::int64_t{256}}) {
-      const Sampling plain{rows, vocab_size, spread};
+      const Sampling plain{rows, vocab_size, shape};
       const auto with = [&](auto change) {
         Sampling how = plain;
         change(how);
@@ -418,7 +414,7 @@ void add_published(std::vector<KernelCase>& cases, std::int64_t vocab_size) {
                                     s.top_p = 0.9f;
                                   })));
       cases.push_back(sample_rows("sample", with([](Sampling& s) { s.min_p = 0.1f; })));
-      cases.push_back(logprobs(rows, vocab_size, spread));
+      cases.push_back(logprobs(rows, vocab_size, shape));
     }
   }
 }
@@ -443,12 +439,16 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& sizes, const std::filesy
                                    sample_rows("sample_inverse", sampled, 0.12),
                                    sample_rows("sample_race", race, 0.25),
                                    sample_rows("sample_top_p", nucleus, 0.3),
-                                   logprobs(sizes.requests * (sizes.draft_len + 1), sizes.vocab_size, kLogitSpread),
+                                   logprobs(sizes.requests * (sizes.draft_len + 1), sizes.vocab_size),
                                    guidance(sizes, DRAFTPROOF_F32),
                                    guidance(sizes, DRAFTPROOF_BF16),
                                    tree_mask(sizes),
                                    kv_commit(sizes)};
   add_published(cases, sizes.vocab_size);
+  if (!write_inputs.empty())
+    write_file(write_inputs / "peaked.bin",
+               bench_rows(5, first_positions(32), sizes.vocab_size, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, RowShape::model)
+                   .bytes);
   return cases;
 }
 

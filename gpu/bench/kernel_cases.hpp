@@ -30,7 +30,6 @@ struct KernelCase {
   std::string what;               // sizes and element types in words
   std::optional<double> goal_ms;  // on an H200, at the default sizes
   std::function<KernelWork()> prepare;
-  std::optional<double> goal_share = std::nullopt;  // of copy bandwidth
 };
 
 // write_inputs: a folder that gets the tensors of the cases that a peer is compared with (README.md), or empty.

@@ -12,8 +12,8 @@ std::uint64_t least_mass_of(float min_p, float first, std::int32_t exponent, std
   return ceil_of_fraction(min_p, row_scale(mass, exponent, tile_exponent));
 }
 
-// take(first column, logits, weights f 2^(n - N_t), count) of groups of neighbours; what is masked or dropped has weight
-// 0. Groups whose largest logit lies below `low` are passed over.
+// take(first column, logits, weights f 2^(n - N_t), count) of groups of neighbours; what is masked or dropped weighs
+// nothing. Groups whose largest logit lies below `low` are passed over.
 template <class Take>
 void PartSearch::for_each_group(float low, const Take& take) const {
   const LogitsDistribution& part = shard_->logits();

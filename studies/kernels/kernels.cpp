@@ -178,14 +178,13 @@ KernelTimes kernel_times_of(const ordered_json& document, const std::string& pat
       time.median_ms = row.at("ms_median").get<double>();
       time.best_ms = row.at("ms_best").get<double>();
       time.goal_ms = number_or_none(row.at("goal_ms"));
-      time.goal_share = number_or_none(row.at("goal_share"));
       if (!row.at("met").is_null()) time.met = row.at("met").get<bool>();
       if (!(time.floor_ms > 0.0 && time.median_ms > 0.0))
         throw input_error(where, "a time is not above 0; expected milliseconds");
     }
   } catch (const ordered_json::exception&) {
     throw input_error(where,
-                      "it has no gpu, name, what, floor_ms, ms_median, ms_best, goal_ms, goal_share or met; "
+                      "it has no gpu, name, what, floor_ms, ms_median, ms_best, goal_ms or met; "
                       "expected what `draftproof bench --device cuda --json` writes");
   }
   return times;

@@ -49,7 +49,7 @@ struct KernelRow {
 struct KernelTime {
   std::string name, what;
   double floor_ms = 0.0, median_ms = 0.0, best_ms = 0.0;
-  std::optional<double> goal_ms, goal_share;
+  std::optional<double> goal_ms;
   std::optional<bool> met;
 
   double over_floor() const { return median_ms / floor_ms; }

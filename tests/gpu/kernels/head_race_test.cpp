@@ -1,4 +1,5 @@
 // The race fused into the product of a head: the tokens of the call on logits that were stored, and nothing else.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +49,23 @@ std::vector<Token> unfused(Inputs& in, const Buffer<float>& hidden, const Buffer
   return tokens;
 }
 
+// A fault: the seed of the block in place of the row.
+__global__ void race_with_seed_of_block(HeadProduct product, Global<const float> temperature, Randomness random,
+                                        std::int64_t tiles, Global<std::uint64_t> winner_score,
+                                        Global<Token> winner_token) {
+  const std::int64_t row = blockIdx.x / tiles;
+  const std::int64_t first = blockIdx.x % tiles * kTileTokens;
+  const auto racing = racing_tile(LogitsOfHead{product, row}, unfiltered_row(), random, row, blockIdx.x % kRows,
+                                  kMaskedExponent, temperature[row]);
+  const Winner best = winner_of_tile(racing, first, std::min<std::int64_t>(first + kTileTokens, product.vocab_size));
+  if (threadIdx.x != 0) return;
+  winner_score[blockIdx.x] = best.score;
+  winner_token[blockIdx.x] = best.token;
+}
+
+template <class Kernel>
 std::vector<Token> fused(const Inputs& in, const Buffer<float>& hidden, const Buffer<float>& head,
-                         std::uint32_t threads, std::uint64_t order) {
+                         std::uint32_t threads, std::uint64_t order, Kernel kernel) {
   const auto temperature = Buffer<float>::input("temperature", in.temperature);
   const auto seed = Buffer<std::uint64_t>::input("seed", in.seed);
   const auto step = Buffer<std::uint32_t>::input("step", in.step);
@@ -58,8 +74,8 @@ std::vector<Token> fused(const Inputs& in, const Buffer<float>& hidden, const Bu
   const auto tokens = Buffer<Token>::output("tokens", kRows);
   const HeadProduct product{hidden.read_only(), head.read_only(), kWidth, kVocabSize};
   const Randomness random{seed.read_only(), step.read_only(), nullptr, DRAFTPROOF_TARGET_SAMPLE};
-  launch({.kernel = "race_head_tiles", .grid = {kRows * kTiles}, .block = {threads}, .seed = order}, race_head_tiles,
-         product, temperature.read_only(), random, kTiles, score.global(), token.global());
+  launch({.kernel = "race_head_tiles", .grid = {kRows * kTiles}, .block = {threads}, .seed = order}, kernel, product,
+         temperature.read_only(), random, kTiles, score.global(), token.global());
   launch({.kernel = "finish_head_race", .grid = {kRows}, .block = {32}, .seed = order}, finish_head_race, kTiles,
          score.read_only(), token.read_only(), tokens.global());
   return tokens.values();
@@ -71,7 +87,9 @@ TEST_CASE("a race fused into the product of a head draws the tokens of the call 
   const auto head = Buffer<float>::input("head", in.head);
   const std::vector<Token> expected = unfused(in, hidden, head);
   for (const std::uint32_t threads : {32u, 256u})
-    for (const std::uint64_t order : {1u, 2u}) CHECK(fused(in, hidden, head, threads, order) == expected);
+    for (const std::uint64_t order : {1u, 2u})
+      CHECK(fused(in, hidden, head, threads, order, race_head_tiles) == expected);
+  CHECK(fused(in, hidden, head, 256, 1, race_with_seed_of_block) != expected);
   CHECK(expected[0] != expected[5]);  // the same seed at another step and row
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("results and times are opened, an empty and a one-row result draw, and
   CHECK(driver.shown().kernels.size() == 1);
   CHECK(open("times.json", R"({"command": "draftproof bench --device cuda", "gpu": {"name": "a GPU"},
       "copy_bandwidth_bytes_per_s": 4e12, "results": [{"name": "sample", "what": "1024 rows", "floor_ms": 0.1,
-      "ms_median": 0.2, "ms_best": 0.15, "goal_ms": null, "goal_share": null, "met": null}]})")
+      "ms_median": 0.2, "ms_best": 0.15, "goal_ms": null, "met": null}]})")
             .empty());
   REQUIRE(driver.shown().times);
   CHECK(driver.shown().times->rows[0].over_floor() == Approx(2.0));
