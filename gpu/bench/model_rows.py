@@ -32,11 +32,17 @@ def figures(row):
     return nucleus, float(-(p * np.log(np.maximum(p, 1e-300))).sum()), float(ordered[0])
 
 
+def lines(numbers):
+    numbers = list(numbers)
+    return ",\n".join("    " + ", ".join(numbers[i:i + 12]) for i in range(0, len(numbers), 12))
+
+
 def main():
     logits = target_logits(sys.argv[1])[::2][:ROWS]
     vocab = logits.shape[1]
     ranks = np.r_[0:HEAD, np.geomspace(HEAD, vocab - 1, KNOTS - HEAD).round().astype(int)]
-    print(f"""// Logits of {len(logits)} rows of SmolLM2-135M-Instruct (Q4_1) by their ranks, made by model_rows.py, which names the command.
+    print(f"""\
+// Logits of {len(logits)} rows of SmolLM2-135M-Instruct (Q4_1) by their ranks; model_rows.py says how they are made.
 // clang-format off
 #pragma once
 
@@ -44,7 +50,8 @@ namespace draftproof::bench {{
 
 inline constexpr int kModelVocabSize = {vocab};
 inline constexpr int kModelKnots = {len(ranks)};
-inline constexpr int kModelRanks[kModelKnots] = {{{", ".join(map(str, ranks))}}};
+inline constexpr int kModelRanks[kModelKnots] = {{
+{lines(map(str, ranks))}}};
 
 struct ModelRow {{
   int nucleus;      // tokens of top_p 0.9
@@ -56,11 +63,8 @@ inline constexpr ModelRow kModelRows[] = {{""")
     for row in logits:
         nucleus, entropy, largest = figures(row)
         knots = np.sort(row)[::-1][ranks] - row.max()
-        print(f"  {{{nucleus}, {entropy:.4f}, {largest:.4f},")
-        text = [f"{x:.2f}f" for x in knots]
-        for begin in range(0, len(text), 16):
-            print("   " + ("{" if begin == 0 else " ") + ", ".join(text[begin:begin + 16]) +
-                  ("," if begin + 16 < len(text) else "}},"))
+        print(f"  {{{nucleus}, {entropy:.4f}, {largest:.4f}, {{")
+        print(lines(f"{x:.2f}f" for x in knots) + "}},")
     print("};\n\n}  // namespace draftproof::bench")
 
 
