@@ -11,6 +11,7 @@
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/acceptance_terms.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
@@ -30,6 +31,8 @@ struct VerifyArguments {
   std::map<std::string, std::string> settings;  // by name, without those that were not given
   DraftedWith drafted_with;
   bool no_row_check = false;
+  bool lossy = false;
+  Artefacts artefacts;
   int threads = 1;
   std::string simd;
   bool json = false;
@@ -104,6 +107,7 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
   require_no_overwriting({{"trace", arguments.trace_path}, {"--compare", arguments.compared_path}},
                          {{"--out", arguments.out_path}});
   require_writable({{"--out", arguments.out_path}});
+  require_artefacts(arguments.artefacts, {{"trace", arguments.trace_path}});
   if (!arguments.simd.empty()) select_row_kernels(arguments.simd);
   const Stopwatch opening;
   VerifyRun run(open_trace(arguments));
@@ -122,6 +126,7 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
   run.input_sha256 = input_sha256.get();
   if (const std::string path = compared_path(arguments, run.trace); !path.empty())
     run.comparison = compare_result(run.result, path);
+  if (arguments.lossy) run.lossy = lossy_rules(run.trace, arguments.threads);
   if (run.comparison && !run.trace.recorded().empty())
     run.departure = departure_of(run.trace.requests(), run.trace.verify_options(), *run.comparison);
   return run;
@@ -130,6 +135,10 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
 void answer(const VerifyArguments& arguments, ProgramContext& context) {
   const VerifyRun run = run_verify(arguments);
   if (!arguments.out_path.empty()) write_result(arguments.out_path, run.result, result_metadata(run));
+  write_table_of(arguments.artefacts, "Lossy rules on the same steps", context, [&] {
+    return table_of(json_of(run.lossy), {"verifier", "accepted_per_step", "distance"});
+  });
+  write_figure_of(arguments.artefacts, context, [&] { return lossy_figure(run.lossy); });
   if (arguments.json) {
     print_json(verify_json(run, context.arguments));
   } else {
@@ -165,13 +174,20 @@ void add_verify(Options& options, ProgramContext& context) {
   options.number("--drafted-min-p", drafted.min_p, kShareRange, "The same for min-p");
   options.flag("--no-row-check", arguments->no_row_check,
                "Do not read every row of probabilities to see whether it sums to 1");
+  options.flag("--lossy", arguments->lossy,
+               "Besides, lossy rules on the same steps with the same coins: acceptance, and the total variation of a "
+               "step's first token from the target");
+  add_artefacts(options, arguments->artefacts);
+  options.used_only({"--table", "--figure", "--paper-width"}, "without --lossy",
+                    [arguments] { return arguments->lossy; });
   options.threads(arguments->threads);
   options.text("--simd", arguments->simd, "Row kernels to use (draftproof machine lists them); same result", "NAME");
   options.json(arguments->json);
   add_acceptance_terms(options);
   options.footer("Settings given here win over those in the trace's metadata.");
   options.examples({"trace.safetensors --out result.safetensors",
-                    "trace.safetensors --compare result.safetensors --verifier block"});
+                    "trace.safetensors --compare result.safetensors --verifier block",
+                    "trace.safetensors --lossy --figure lossy.svg"});
   options.on_run([arguments, &context] { answer(*arguments, context); });
 }
 

@@ -228,6 +228,7 @@ Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_l
   document["recorded"] = run.trace.recorded();
   document["comparison"] = comparison_json(run);
   document["departure"] = departure_json(run);
+  if (!run.lossy.empty()) document["lossy"] = json_of(run.lossy);
   document["findings"] = findings_of(run);
   document["digest"] = digest_of(run.result);
   document["threads"] = run.threads;
@@ -254,6 +255,10 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
     line("tensors not used", joined(unused, ", "));
   if (!run.trace.unused_metadata().empty()) line("metadata not used", joined(run.trace.unused_metadata(), ", "));
   if (run.consistency.rows > 0) line("drafter", run.consistency.sentence);
+  for (const LossyRule& rule : run.lossy)
+    line(rule.verifier == "chain" ? "rule" : "", rule.verifier + ": " + fixed(rule.accepted) +
+                                                     " drafts of a step accepted, first token off by " +
+                                                     fixed(rule.distance));
   line("digest", digest_of(run.result));
   if (run.comparison && !run.comparison->first)
     line("compared with", run.comparison->path + ": same " + joined(run.comparison->tensors, ", "));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/shared/json_document.hpp"
+#include "cli/verify/lossy_rules.hpp"
 #include "engine/metrics/acceptance.hpp"
 #include "reference/step/consistency.hpp"
 #include "reference/step/impossible_drafts.hpp"
@@ -29,6 +30,7 @@ struct VerifyRun {
   ImpossibleDrafts impossible;
   ConsistencyReport consistency;  // no rows where the drafts' own parameters are not known
   std::optional<ResultComparison> comparison;
+  std::vector<LossyRule> lossy;        // with --lossy
   std::optional<Departure> departure;  // of the first request that differs, where the engine's own numbers are known
   int threads = 1;
   double open_ms = 0.0;

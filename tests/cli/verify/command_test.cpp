@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -89,6 +90,23 @@ TEST_CASE("acceptance is counted over requests with drafts and by position over 
   CHECK(text.exit_code == 0);
   for (const char* part : {"3 of 5", "1.7500", "2.0000", "0.6667", "0.2500", "ragged", "one-hot"})
     CHECK_THAT(text.out, Contains(part));
+}
+
+TEST_CASE("lossy rules on the steps of a trace pay in proportion to what they let through") {
+  const TemporaryFolder folder;
+  const std::string path = ragged_trace(make_batch(50, 33, 3)).write(folder.file("t.safetensors"));
+  const ordered_json document = verify_json({path, "--lossy", "--table", folder.file("lossy.csv")});
+  std::map<std::string, std::pair<double, double>> rules;
+  for (const ordered_json& rule : document.at("lossy"))
+    rules[rule.at("verifier")] = {rule.at("accepted_per_step").get<double>(), rule.at("distance").get<double>()};
+  CHECK(rules.size() == 13);
+  CHECK(rules["chain"].second == 0.0);
+  CHECK(rules["chain"].first * document.at("drafts").get<double>() == Approx(document.at("accepted").get<double>()));
+  CHECK(rules["ensemble:weight=0.7"].second == Approx(3.0 * rules["ensemble:weight=0.9"].second));
+  CHECK(rules["synthetic:rate=0.7"].second == Approx(7.0 * rules["ensemble:weight=0.9"].second));
+  CHECK(rules["ensemble:weight=0.5"].first > rules["chain"].first);
+  CHECK(read_whole_file(folder.file("lossy.csv")).starts_with("verifier,accepted_per_step,distance"));
+  check_error({path, "--table", folder.file("x.csv")}, {"--table: has no use without --lossy"});
 }
 
 TEST_CASE("drafts that were drawn otherwise than the trace says are a finding with the distance that they cost") {

@@ -1,0 +1,56 @@
+#include "reference/step/lossy_distance.hpp"
+
+#include "reference/numerics/natural_exp.hpp"
+#include "reference/step/dense_step_rows.hpp"
+#include "reference/verify/lossy/distance.hpp"
+#include "reference/verify/lossy/ensemble.hpp"
+#include "reference/verify/lossy/fly.hpp"
+#include "reference/verify/lossy/relaxed_accept_k.hpp"
+#include "reference/verify/lossy/synthetic_acceptance.hpp"
+#include "reference/verify/lossy/top_k_resample.hpp"
+#include "reference/verify/lossy/typical_acceptance.hpp"
+
+namespace draftproof {
+
+std::optional<double> first_token_distance(const VerifierChoice& choice, StepRows& rows) {
+  const VerifyRequest& request = rows.request();
+  const auto number = [&](std::string_view name) { return choice.parameter(name); };
+  const DenseStepRows target = dense_target(rows), proposal = dense_proposal(rows);
+  const auto near_best = [&](std::size_t count, auto near) {
+    return total_variation_of(near_best_distribution(proposal.row(0), tokens_near_best(target.row(0), count, near)),
+                              target.row(0));
+  };
+  switch (choice.verifier) {
+    case Verifier::typical:
+      return typical_acceptance_distance(target.row(0), proposal.row(0),
+                                         typical_threshold(target.row(0), {number("epsilon"), number("delta")}));
+    case Verifier::top_k_resample:
+      return top_k_resample_distance(target.row(0), proposal.row(0), static_cast<std::size_t>(number("k")));
+    case Verifier::synthetic:
+      return synthetic_acceptance_distance(target.row(0), proposal.row(0), number("rate"));
+    case Verifier::ensemble:
+      return ensemble_distance(target.row(0), proposal.row(0), number("weight"));
+    case Verifier::fly: {
+      const DenseMasses<double>& p = target.row(0);
+      const bool may_stay = number("window") < static_cast<double>(request.draft.size()) &&
+                            entropy_of_most_probable(p, static_cast<std::size_t>(number("top"))) >= number("entropy");
+      return may_stay ? fly_distance(p, proposal.row(0), DenseMasses<double>(p.size(), 1.0)) : 0.0;
+    }
+    case Verifier::relaxed: {
+      const bool thinking = is_thinking(request.prompt_tokens, request.output_tokens,
+                                        static_cast<Token>(number("begin")), static_cast<Token>(number("end")));
+      const double delta = thinking ? number("delta") : 0.0;
+      return near_best(static_cast<std::size_t>(number("top_k")),
+                       [&](double of_token, double best) { return of_token >= best - delta; });
+    }
+    case Verifier::accept_k: {
+      const double factor = natural_exp(-number("tolerance"));
+      return near_best(static_cast<std::size_t>(number("tolerance") > 0.0 ? number("k") : 1.0),
+                       [&](double of_token, double best) { return of_token >= best * factor; });
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace draftproof
