@@ -98,7 +98,8 @@ TEST_CASE("lossy rules on the steps of a trace pay in proportion to what they le
   const ordered_json document = verify_json({path, "--lossy", "--table", folder.file("lossy.csv")});
   std::map<std::string, std::pair<double, double>> rules;
   for (const ordered_json& rule : document.at("lossy"))
-    rules[rule.at("verifier")] = {rule.at("accepted_per_step").get<double>(), rule.at("distance").get<double>()};
+    rules[rule.at("verifier").get<std::string>()] = {rule.at("accepted_per_step").get<double>(),
+                                                     rule.at("distance").get<double>()};
   CHECK(rules.size() == 13);
   CHECK(rules["chain"].second == 0.0);
   CHECK(rules["chain"].first * document.at("drafts").get<double>() == Approx(document.at("accepted").get<double>()));
