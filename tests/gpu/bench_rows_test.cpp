@@ -35,7 +35,8 @@ Figures figures_of(std::vector<float> logits) {
 
 }  // namespace
 
-TEST_CASE("peaked rows of the kernels' benchmark have nucleus, entropy and largest probability of the model's rows") {
+TEST_CASE("peaked rows of the kernels' benchmark have nucleus, entropy and largest probability of the model's rows",
+          "[release]") {
   std::int64_t index = 0;
   for (const ModelRow& row : kModelRows) {
     INFO("row " << index);
