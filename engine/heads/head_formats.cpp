@@ -30,6 +30,7 @@ constexpr std::string_view kHarmlessKeys =
 constexpr std::string_view kExpertKeys =
     " aux_loss_alpha decoder_sparse_step ep_size first_k_dense_replace interleave_moe_layer_step mlp_only_layers "
     "moe_intermediate_size moe_layer_freq n_group n_routed_experts n_shared_experts norm_topk_prob num_experts "
+    "num_local_experts "
     "num_experts_per_tok output_router_logits routed_scaling_factor router_aux_loss_coef router_jitter_noise "
     "scoring_func seq_aux "
     "shared_expert_intermediate_size topk_group topk_method ";

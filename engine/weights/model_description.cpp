@@ -212,9 +212,11 @@ std::string class_of(const JsonFields& config) {
 
 ExpertShape describe_experts(const JsonFields& config) {
   const std::string& where = config.where();
-  const bool is_qwen = config.integer("num_experts").value_or(0) > 0;
+  // transformers 5 calls num_experts num_local_experts.
+  const std::int64_t of_qwen = config.integer("num_experts").value_or(config.integer("num_local_experts").value_or(0));
+  const bool is_qwen = of_qwen > 0;
   ExpertShape experts;
-  experts.count = config.integer(is_qwen ? "num_experts" : "n_routed_experts").value_or(0);
+  experts.count = is_qwen ? of_qwen : config.integer("n_routed_experts").value_or(0);
   if (experts.count < 1) return {};
   experts.chosen = config.required_integer("num_experts_per_tok");
   experts.feed_forward = config.required_integer("moe_intermediate_size");

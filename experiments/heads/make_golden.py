@@ -25,6 +25,9 @@ tests/engine/heads/golden/
     mtp-speculators       speculators 0.9.0. Its training repeats positions and attends to one step at a time; here its
     layer
                           goes on behind the pairs before, as vLLM runs it
+    mtp-qwen, mtp-glm     MTP with experts: decoder layers and mixtures of `transformers` 5.24 (Qwen3-MoE with Qwen3-Next's
+                          gated network beside the experts; GLM-4.5, which routes as DeepSeek-V3) under the names of
+                          Qwen's and DeepSeek's files, fused and recurrent as vLLM has them
     medusa-medusa         Medusa by its authors' package `medusa-llm` 0.1
     dflash-dflash         z-lab's `dflash` 0.1.0, 2 layers, block 16, logits by the target's matrix
     dflash-speculators    speculators 0.9.0, block 8, a reduced vocabulary
@@ -236,6 +239,89 @@ def mtp_speculators(inputs: Inputs, steps: int = 3) -> None:
     write_rows("mtp-speculators", logits=logits, drafts=drafts)
 
 
+# --- transformers
+# ----------------------------------------------------------------------------------------------------------
+
+
+class Mtp(torch.nn.Module):
+    """Two norms, a matrix and a decoder layer, saved under the names of a published file's MTP layer."""
+
+    def __init__(self, layer: torch.nn.Module, rotary: torch.nn.Module):
+        super().__init__()
+        self.embed_norm, self.hidden_norm, self.out_norm = (torch.nn.RMSNorm(WIDTH, eps=1e-5) for _ in range(3))
+        self.fuse = torch.nn.Linear(2 * WIDTH, WIDTH, bias=False)
+        self.layer, self.rotary = layer, rotary
+
+    def forward(self, embeddings: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        n = states.shape[1]
+        fused = self.fuse(torch.cat((self.embed_norm(embeddings), self.hidden_norm(states)), -1))
+        positions = torch.arange(n)[None]
+        return self.layer(fused, attention_mask=torch.full((n, n), -torch.inf).triu(1)[None, None],
+                          position_ids=positions, position_embeddings=self.rotary(fused, positions))
+
+    def save(self, folder: str, config, names: dict[str, str], layer: str) -> None:
+        config.save_pretrained(fresh(folder))
+        tensors = {names[key]: self.get_parameter(f"{key}.weight") for key in names}
+        for name, values in self.layer.state_dict().items():
+            if name == "mlp.experts.gate_up_proj":
+                for i, both in enumerate(values):
+                    for part, rows in zip(("gate", "up"), both.chunk(2), strict=True):
+                        tensors[f"{layer}.mlp.experts.{i}.{part}_proj.weight"] = rows
+            elif name == "mlp.experts.down_proj":
+                for i, rows in enumerate(values):
+                    tensors[f"{layer}.{name[:-9]}{i}.down_proj.weight"] = rows
+            else:
+                tensors[f"{layer}.{name}"] = values
+        save_file({name: values.detach().bfloat16().contiguous() for name, values in tensors.items()},
+                  f"{folder}/model.safetensors")
+
+
+def mtp_transformers(inputs: Inputs, kind: str, steps: int = 2) -> None:
+    from transformers.models.glm4_moe import modeling_glm4_moe as glm
+    from transformers.models.qwen3_moe import modeling_qwen3_moe as qwen
+    from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextSparseMoeBlock
+
+    is_qwen = kind == "qwen"
+    experts = dict(moe_intermediate_size=32, norm_topk_prob=True, num_experts_per_tok=3)
+    if is_qwen:
+        config = shape(qwen.Qwen3MoeConfig, 4, num_experts=5, shared_expert_intermediate_size=64,
+                       mtp_num_hidden_layers=1, **experts)
+        layer, rotary = qwen.Qwen3MoeDecoderLayer(config, 0), qwen.Qwen3MoeRotaryEmbedding(config)
+        layer.mlp = Qwen3NextSparseMoeBlock(config)
+        names = {"embed_norm": "mtp.pre_fc_norm_embedding.weight", "hidden_norm": "mtp.pre_fc_norm_hidden.weight",
+                 "fuse": "mtp.fc.weight", "out_norm": "mtp.norm.weight"}
+        prefix = "mtp.layers.0"
+    else:
+        config = shape(glm.Glm4MoeConfig, 4, n_routed_experts=8, n_shared_experts=2, n_group=4, topk_group=2,
+                       routed_scaling_factor=2.5, first_k_dense_replace=0, use_qk_norm=True,
+                       num_nextn_predict_layers=1, **experts)
+        config.rope_parameters["partial_rotary_factor"] = 1.0
+        layer, rotary = glm.Glm4MoeDecoderLayer(config, 0), glm.Glm4MoeRotaryEmbedding(config)
+        prefix = "model.layers.4"
+        names = {"embed_norm": f"{prefix}.enorm.weight", "hidden_norm": f"{prefix}.hnorm.weight",
+                 "fuse": f"{prefix}.eh_proj.weight", "out_norm": f"{prefix}.shared_head.norm.weight"}
+    model = Mtp(layer, rotary)
+    randomise(model)
+    if not is_qwen:  # a buffer, which balances the experts
+        layer.mlp.gate.e_score_correction_bias.copy_((0.3 * torch.randn(8)).bfloat16().float())
+    model.save(f"mtp-{kind}", config, names, prefix)
+    finish(model)
+    logits, drafts = torch.zeros(steps, ROWS, VOCAB), torch.zeros(ROWS, steps, dtype=torch.int32)
+    for i in range(ROWS):
+        states, tokens = inputs.finals[None, : i + 1], inputs.tokens[1 : i + 2]
+        for step in range(steps):
+            embeddings = F.embedding(tokens, inputs.embeddings)[None]
+            if not is_qwen:
+                embeddings[:, 0] = 0.0  # of the pair at position 0
+            out = model(embeddings, states)
+            normed = model.out_norm(out)
+            logits[step, i] = normed[0, -1] @ inputs.embeddings.T
+            drafts[i, step] = logits[step, i].argmax()
+            states = torch.cat((states, (normed if is_qwen else out)[:, -1:]), 1)
+            tokens = torch.cat((tokens, drafts[i, step : step + 1]))
+    write_rows(f"mtp-{kind}", logits=logits, drafts=drafts)
+
+
 def blocks_speculators(inputs: Inputs, algorithm: str, block: int) -> None:
     from speculators.models.dflash import DFlashDraftModel, DFlashSpeculatorConfig, core
     from speculators.models.dspark import DSparkDraftModel, DSparkSpeculatorConfig
@@ -429,6 +515,8 @@ def main() -> None:
         dflash_dflash(inputs)
         eagle1_eagle(inputs)
         medusa_medusa(inputs)
+        mtp_transformers(inputs, "qwen")
+        mtp_transformers(inputs, "glm")
     files = [path for path in sorted(GOLDEN.rglob("*")) if path.is_file()]
     for path in files:
         print(f"{path.stat().st_size:8d}  {path.relative_to(GOLDEN)}")

@@ -258,7 +258,9 @@ TEST_CASE("heads that other people's packages made compute what the packages' ow
   const std::vector<std::pair<const char*, std::vector<std::size_t>>> pairs{{"eagle1-eagle", {2}},
                                                                             {"eagle3-speculators", {0, 1, 2}},
                                                                             {"eagle3-specforge", {0, 1, 2}},
-                                                                            {"mtp-speculators", {2}}};
+                                                                            {"mtp-speculators", {2}},
+                                                                            {"mtp-qwen", {2}},
+                                                                            {"mtp-glm", {2}}};
   std::size_t rows = 0;
   double largest = 0;
   const auto compare = [&](const char* name, const auto& of) {
