@@ -74,8 +74,8 @@ class Finder {
       at->second = std::min(at->second, row.place.position);
     }
     // Rows before it were computed alike, a prompt in one pass: behind them rounding is no growth.
-    const bool rounds =
-        !differing.empty() && median_of(differing) <= most_units(parity.precision) * unit_of(parity.precision);
+    differing_units_ = median_of(differing) / unit_of(parity.precision);
+    const bool rounds = !differing.empty() && differing_units_ <= most_units(parity.precision);
     for (const RowParity& row : parity.rows) {
       if (row.not_finite) continue;
       const auto begin = begins.find(row.place.request);
@@ -115,12 +115,13 @@ class Finder {
   }
 
   void look_at_size() {
-    if (!(parity_.units > most_units(parity_.precision))) return;
+    if (!(differing_units_ > most_units(parity_.precision))) return;
     add({ParityFault::size,
-         "the typical relative difference is " + number("%.3g", parity_.typical_relative) + ", " +
-             number("%.3g", parity_.units) + " units of " + std::string(name_of(parity_.precision)) +
-             "; rounding makes at most " + number("%.3g", most_units(parity_.precision)),
-         parity_.first_difference.value_or(RowPlace{}), parity_.units, std::nullopt});
+         "the typical relative difference of rows that differ is " +
+             number("%.3g", differing_units_ * unit_of(parity_.precision)) + ", " + number("%.3g", differing_units_) +
+             " units of " + std::string(name_of(parity_.precision)) + "; rounding makes at most " +
+             number("%.3g", most_units(parity_.precision)),
+         parity_.first_difference.value_or(RowPlace{}), differing_units_, std::nullopt});
   }
 
   // Rows that no group explains.
@@ -236,7 +237,8 @@ class Finder {
   const std::vector<std::vector<double>>& squares_;
   std::size_t vocab_size_;
   std::vector<const RowParity*> rows_;  // with finite differences
-  std::vector<double> relative_;        // theirs
+  std::vector<double> relative_;
+  double differing_units_ = 0.0;  // of the median row that differs
   std::vector<ParityFinding> findings_;
 };
 

@@ -120,6 +120,12 @@ TEST_CASE("rounding behind a prompt that both paths computed alike has no place,
     CHECK(parity.differing_rows == 4 * 40);
     CHECK(parity.verdict == verdict);
   }
+  // Most rows are equal, and of one request the last are all wrong by as much.
+  const Path few = rounded(plain, 1.0, [](std::size_t row) { return row / 64 == 2 && row % 64 > 50 ? 1.0 : 0.0; });
+  const Parity parity = compared(plain, few);
+  CHECK(parity.verdict == ParityVerdict::fault);
+  CHECK(parity.findings.front().first.request == 2);
+  CHECK(parity.findings.front().first.position == 61);
 }
 
 TEST_CASE("the total variation and the argmax are those worked out by hand") {
