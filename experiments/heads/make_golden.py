@@ -25,9 +25,9 @@ tests/engine/heads/golden/
     mtp-speculators       speculators 0.9.0. Its training repeats positions and attends to one step at a time; here its
     layer
                           goes on behind the pairs before, as vLLM runs it
-    mtp-qwen, mtp-glm     MTP with experts: decoder layers and mixtures of `transformers` 5.24 (Qwen3-MoE with Qwen3-Next's
-                          gated network beside the experts; GLM-4.5, which routes as DeepSeek-V3) under the names of
-                          Qwen's and DeepSeek's files, fused and recurrent as vLLM has them
+    mtp-qwen, mtp-glm     MTP with experts: decoder layers and mixtures of `transformers` 5.24 (Qwen3-MoE with a gated
+                          network beside the experts, as Qwen3-Next has it; GLM-4.5, which routes as DeepSeek-V3) under
+                          the names of Qwen's and DeepSeek's files, fused and recurrent as vLLM has them
     medusa-medusa         Medusa by its authors' package `medusa-llm` 0.1
     dflash-dflash         z-lab's `dflash` 0.1.0, 2 layers, block 16, logits by the target's matrix
     dflash-speculators    speculators 0.9.0, block 8, a reduced vocabulary
