@@ -160,9 +160,9 @@ TEST_CASE("the drafts that are measured are those of speculate") {
     const HeadsSnapshot snapshot = measured(files().settings(head));
     const auto k = std::to_string(snapshot.num_speculative_tokens);
     const TemporaryFolder out;
-    const ordered_json table = json_of({"speculate", "--model", files().model, "--prompts", files().prompts,
-                                        "--drafters", "head:" + head, "-k", k, "--policy", "fixed", "--temperatures",
-                                        "1", "--max-tokens", "60", "--seed", "8", "--out", out.path()});
+    const ordered_json table = json_of(
+        {"speculate", "--model", files().model, "--prompts", files().prompts, "--drafters", "head@file:" + head, "-k",
+         k, "--policy", "fixed", "--temperatures", "1", "--max-tokens", "60", "--seed", "8", "--out", out.path()});
     REQUIRE(table.at("rows").size() == 2);
     const ordered_json works = to_json(snapshot).at("works");
     for (std::size_t i = 0; i < 2; ++i)
