@@ -9,7 +9,7 @@ WIDTH, BEST, PROMPTS_MAX = 3, 4, 5
 
 def ask(c: Collector) -> None:
     ids = c.ids()
-    if c.adapter.names.get("beams") and ids:
+    if c.adapter.names.get("beams") and ids and c.offers("n"):
         prompts = [ids[start:start + 16] for start in range(0, 8 * PROMPTS_MAX, 8)]
         for at, (prompt, top) in enumerate(zip(prompts, c.lists(prompts))):
             c.wire.post_all([
@@ -17,7 +17,7 @@ def ask(c: Collector) -> None:
                          beams=True),
                 *(c.record("parameters", f"beams {at}", [*prompt, token], token, seed=1, max_tokens=1)
                   for token, _ in top[:WIDTH])])
-    if c.adapter.names.get("best_of"):
+    if c.adapter.names.get("best_of") and c.offers("n"):
         c.wire.post_all([c.record("parameters", case, PROMPTS[3], seed=21, max_tokens=12, **more) for case, more in (
             ("best of", {"n": 1, "best_of": BEST}), ("all of best", {"n": BEST}))])
 
