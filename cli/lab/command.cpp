@@ -56,6 +56,9 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
   for (const LabBug& bug : lab_bugs())
     if (bug.id == snapshot.settings.bug)
       std::cout << "bug " << bug.id << " (" << bug.source << "): " << bug.fault << "\n";
+  for (const LossyRule& rule : snapshot.lossy)
+    std::cout << std::setw(32) << std::left << rule.verifier << std::right << rule.accepted
+              << " accepted a step, off by " << rule.distance << "\n";
   std::cout << snapshot.sentence << "\n";
 }
 
@@ -115,6 +118,7 @@ void add_lab(Options& options, ProgramContext& context) {
   options.integer("-k,--num-speculative-tokens", arguments->draft_tokens, {1, kLabDraftTokensMax},
                   "Draft tokens K: of a chain, siblings, or the length of a path (default: 1)");
   options.text("--bug", settings.bug, "Id of a bug that shows on any p and q, instead of a verifier", "ID");
+  options.flag("--lossy", settings.lossy, "Besides, lossy rules on these rows: drafts accepted, and the distance paid");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
   options.seed(settings.seed, "Seed of the samples");
   options.used_only({"--unconditional"}, "without --cfg-scale",

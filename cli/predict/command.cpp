@@ -95,8 +95,10 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
                  "What if so many times as many drafts of a step were accepted, up to all of them?");
   options.number("--draft-cost-factor", a.draft_cost_factor, kFactorRange,
                  "What if drafting took so many times as long?");
-  options.names("--compare-drafters", a.compared_drafters,
-                "Besides, the best of these drafters, as a,b,...: each with the acceptance that is typical of it");
+  options.names(
+      "--compare-drafters", a.compared_drafters,
+      "Besides, the best of these drafters, as a,b,...: each with the acceptance that is typical of it, on the "
+      "devices said and ahead as said, but n-gram on the CPU");
   options.flag("--compare-guidance", a.compare_guidance,
                "Besides, the best with guidance, or with --guidance the best without");
   options.file("--measured", a.measured,

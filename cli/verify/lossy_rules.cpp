@@ -1,30 +1,14 @@
 #include "cli/verify/lossy_rules.hpp"
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
 #include "reference/step/batch.hpp"
-#include "reference/step/lossy_distance.hpp"
 
 namespace draftproof {
 namespace {
-
-constexpr std::array kRules{"chain",
-                            "ensemble:weight=0.9",
-                            "ensemble:weight=0.7",
-                            "ensemble:weight=0.5",
-                            "fly:window=1",
-                            "fly:window=2",
-                            "typical",
-                            "typical:epsilon=0.3,delta=0.09",
-                            "top_k_resample:k=16",
-                            "relaxed:top_k=10,delta=0.2",
-                            "relaxed",
-                            "accept_k",
-                            "synthetic:rate=0.7"};
 
 double mean_distance(std::span<const VerifyRequest> requests, const VerifyOptions& options, int threads) {
   std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(threads));
@@ -53,7 +37,7 @@ std::vector<LossyRule> lossy_rules(const Trace& trace, int threads) {
   }
   if (steps == 0) throw usage_error("--lossy", "is given for steps without drafts; expected some");
   std::vector<LossyRule> rules;
-  for (const char* const name : kRules) {
+  for (const char* const name : kComparedLossyRules) {
     VerifyOptions options = trace.verify_options();
     options.logprobs = options.raw_logprobs = options.all_rows = false;
     options.verifier = parse_verifier(name, "--lossy");

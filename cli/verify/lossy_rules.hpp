@@ -6,17 +6,12 @@
 #include <vector>
 
 #include "cli/shared/json_document.hpp"
+#include "reference/step/lossy_distance.hpp"
 #include "reference/trace/trace.hpp"
 
 namespace draftproof {
 
-struct LossyRule {
-  std::string verifier;
-  double accepted = 0.0;  // drafts of a step, on average
-  double distance = 0.0;  // first_token_distance(), on average over steps with drafts; 0 of chain
-};
-
-// Chain first, then rules with standard and other parameters. Errors (usage) at --lossy: the drafts are trees, or there
+// Those of kComparedLossyRules. Errors (usage) at --lossy: the drafts are trees, or there
 // are none.
 std::vector<LossyRule> lossy_rules(const Trace& trace, int threads);
 

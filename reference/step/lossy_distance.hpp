@@ -2,7 +2,9 @@
 // q that the first draft was drawn from. Every step reads these rows.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <string>
 
 #include "reference/step/step_rows.hpp"
 
@@ -12,5 +14,26 @@ namespace draftproof {
 // window shorter than the draft the bound, as if every window passed. Nothing of a rule for which there is none: one
 // that is lossless, or looks at siblings. Errors: RowError.
 std::optional<double> first_token_distance(const VerifierChoice& choice, StepRows& rows);
+
+// Those that are compared with chain, the first: of each with standard and other parameters.
+inline constexpr std::array kComparedLossyRules{"chain",
+                                                "ensemble:weight=0.9",
+                                                "ensemble:weight=0.7",
+                                                "ensemble:weight=0.5",
+                                                "fly:window=1",
+                                                "fly:window=2",
+                                                "typical",
+                                                "typical:epsilon=0.3,delta=0.09",
+                                                "top_k_resample:k=16",
+                                                "relaxed:top_k=10,delta=0.2",
+                                                "relaxed",
+                                                "accept_k",
+                                                "synthetic:rate=0.7"};
+
+struct LossyRule {
+  std::string verifier;
+  double accepted = 0.0;  // drafts of a step, on average
+  double distance = 0.0;  // first_token_distance(), on average over steps with drafts; 0 of chain
+};
 
 }  // namespace draftproof

@@ -382,9 +382,16 @@ PredictionReport answer(const PredictionInputs& inputs, const std::function<void
     check();
     RooflineSetup setup = report.setup;
     setup.drafter = find_drafter(name, setup.model);
+    if (request.draft_precision.empty()) setup.draft_precision = setup.drafter->shape.precision;
+    PredictOptions options = report.options;
+    if (setup.drafter->kind == DraftingKind::ngram) {  // on the CPU, before the target verifies
+      setup.draft_gpu.reset();
+      setup.draft_tp = 0;
+      options.ahead = {};
+    }
     AcceptanceEstimate typical = AcceptanceEstimate::typical_of(*setup.drafter);
     typical.set_factor(request.acceptance_factor);
-    report.compared.push_back(compared_with(setup.drafter->name, request.guidance, setup, typical, report.options));
+    report.compared.push_back(compared_with(setup.drafter->name, request.guidance, setup, typical, options));
   }
   return report;
 }

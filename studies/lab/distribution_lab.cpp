@@ -128,6 +128,7 @@ void compute(const DistributionLabSettings& settings, Job& job, const PublishDis
   const LabSampler sampler = lab_sampler(snapshot);
   snapshot.expected = sampler.expected;
   publish(snapshot);
+  if (settings.lossy) snapshot.lossy = lossy_rules(snapshot, job);
 
   LabLook look;
   look.counts.assign(snapshot.p.size(), 0);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exactness/statistics/chi_squared.hpp"
-#include "reference/step/verifiers.hpp"
+#include "reference/step/lossy_distance.hpp"
 #include "studies/figures/table.hpp"
 #include "studies/job.hpp"
 
@@ -19,6 +19,7 @@ namespace draftproof {
 inline constexpr std::int32_t kLabVocabMax = 32;
 inline constexpr std::int32_t kLabDraftTokensMax = 8;
 inline constexpr std::int64_t kLabSamplesMax = 100'000'000;
+inline constexpr std::int64_t kLabLossySamples = 4'000;
 
 struct DistributionLabSettings {
   // Weights [V], proportional to probabilities at temperature 1; 0 masks a token.
@@ -36,6 +37,7 @@ struct DistributionLabSettings {
   std::string bug;                 // id of lab_bugs(); empty: the step layer as it is
   std::int64_t samples = 20'000;
   std::uint64_t seed = 0;
+  bool lossy = false;          // with every rule of kComparedLossyRules, K drafts in a chain
   bool filters_first = false;  // shows p after the filters before all, in place of the test
 
   bool operator==(const DistributionLabSettings&) const = default;
@@ -79,7 +81,8 @@ struct DistributionLabSnapshot {
   std::vector<LabLook> looks;
   std::optional<double> mean_accepted;  // drafts accepted a step; of bugs unknown
   LabVerdict verdict = LabVerdict::sampling;
-  std::string sentence;  // the verdict with its numbers; empty while sampling
+  std::vector<LossyRule> lossy;  // distances in closed form, accepted drafts of at most kLabLossySamples steps
+  std::string sentence;          // the verdict with its numbers; empty while sampling
 };
 
 using PublishDistributionLab = std::function<void(DistributionLabSnapshot)>;

@@ -101,6 +101,9 @@ Json to_json(const DistributionLabSnapshot& snapshot) {
     }
     json["test"] = json_of_test(last);
   }
+  json["lossy"] = json_list(snapshot.lossy, [](const LossyRule& rule) -> Json {
+    return {{"verifier", rule.verifier}, {"accepted_per_step", rule.accepted}, {"distance", rule.distance}};
+  });
   json["verdict"] = std::string(name_of(snapshot.verdict));
   json["sentence"] = snapshot.sentence;
   return json;
@@ -174,6 +177,7 @@ std::vector<std::string> command_arguments(const DistributionLabSettings& settin
   }
   add("--samples", text_of_number(settings.samples));
   add("--seed", text_of_number(settings.seed));
+  if (settings.lossy) arguments.emplace_back("--lossy");
   return arguments;
 }
 

@@ -72,15 +72,18 @@ std::vector<float> repeated(const std::vector<Number>& row, std::int32_t times) 
 // probabilities that drafts are drawn from.
 class StepSampler {
  public:
-  explicit StepSampler(const DistributionLabSnapshot& rows)
+  // `is_chain`: drafts are a chain drawn from q, whatever the verifier takes.
+  explicit StepSampler(const DistributionLabSnapshot& rows, bool is_chain = false)
       : q_(rows.q), seed_(rows.settings.seed), parameters_(parameters_of(rows.settings)) {
     const DistributionLabSettings& settings = rows.settings;
     options_.verifier = parse_verifier(settings.verifier, "--verifier");
     options_.logprobs = options_.raw_logprobs = false;
     const VerifierInfo& info = options_.verifier.info();
     std::optional<TreeShape> siblings;
-    if (info.draft != DraftForm::chain && !info.takes_paths()) siblings = branching_shape({settings.draft_tokens});
-    plan_ = plan_for(options_.verifier, siblings, settings.draft_tokens, "--verifier");
+    if (!is_chain && info.draft != DraftForm::chain && !info.takes_paths())
+      siblings = branching_shape({settings.draft_tokens});
+    const VerifierChoice drafts_of = is_chain ? parse_verifier("chain", "the lab") : options_.verifier;
+    plan_ = plan_for(drafts_of, siblings, settings.draft_tokens, "--verifier");
     const std::int32_t rows_max = plan_.num_paths * plan_.shape.size() + 1;
     target_ = repeated(logits_of(settings.target), rows_max);
     unconditional_ = repeated(unconditional_logits(settings), rows_max);
@@ -88,6 +91,21 @@ class StepSampler {
   }
 
   LabSample operator()(std::uint64_t number) {
+    const VerifyRequest request = request_of(number, options_.verifier.info().proposal != DraftSampling::any);
+    if (number == 0) validate(request, options_.verifier, 0);
+    const Emission emission = verify_step(request, options_, source_, workspace_);
+    return {emission.tokens.front(), static_cast<std::int32_t>(emission.num_accepted)};
+  }
+
+  // 0 of a lossless verifier.
+  double distance() {
+    const VerifyRequest request = request_of(0, true);
+    StepRows rows(request, options_, workspace_);
+    return first_token_distance(options_.verifier, rows).value_or(0.0);
+  }
+
+ private:
+  VerifyRequest request_of(std::uint64_t number, bool has_proposal) {
     VerifyRequest request;
     request.seed = derive_seed(seed_, number);
     AddressedChance<PhiloxSource> chance(source_, request.seed, 0);
@@ -96,16 +114,13 @@ class StepSampler {
     request.target = matrix_of(target_, request.rows());
     if (parameters_.guidance_scale != 1.0f) request.unconditional = matrix_of(unconditional_, request.rows());
     request.parameters = parameters_;
-    if (options_.verifier.info().proposal != DraftSampling::any) {
+    if (has_proposal) {
       request.proposal_kind = ProposalKind::probabilities;
       request.proposal = matrix_of(proposal_, request.draft.is_chain() ? request.rows() - 1 : request.rows());
     }
-    if (number == 0) validate(request, options_.verifier, 0);
-    const Emission emission = verify_step(request, options_, source_, workspace_);
-    return {emission.tokens.front(), static_cast<std::int32_t>(emission.num_accepted)};
+    return request;
   }
 
- private:
   RowMatrix matrix_of(const std::vector<float>& values, std::int64_t rows) const {
     const auto vocab_size = static_cast<std::int64_t>(q_.size());
     return {DType::f32, values.data(), rows, vocab_size, vocab_size};
@@ -193,6 +208,21 @@ void fill_rows(DistributionLabSnapshot& snapshot) {
 LabSampler lab_sampler(const DistributionLabSnapshot& rows) {
   if (!rows.settings.bug.empty()) return bug_sampler(rows);
   return {rows.p, [sampler = std::make_shared<StepSampler>(rows)](std::uint64_t number) { return (*sampler)(number); }};
+}
+
+std::vector<LossyRule> lossy_rules(const DistributionLabSnapshot& rows, Job& job) {
+  const auto samples = static_cast<std::uint64_t>(std::min(rows.settings.samples, kLabLossySamples));
+  DistributionLabSnapshot with_rule = rows;
+  std::vector<LossyRule> rules;
+  for (const char* const name : kComparedLossyRules) {
+    job.check();
+    with_rule.settings.verifier = name;
+    StepSampler sampler(with_rule, true);
+    std::int64_t accepted = 0;
+    for (std::uint64_t number = 0; number < samples; ++number) accepted += sampler(number).num_accepted;
+    rules.push_back({name, static_cast<double>(accepted) / static_cast<double>(samples), sampler.distance()});
+  }
+  return rules;
 }
 
 }  // namespace draftproof

@@ -26,4 +26,7 @@ void fill_rows(DistributionLabSnapshot& snapshot);
 // Errors (usage): an unknown verifier or bug, a draft that the verifier does not take.
 LabSampler lab_sampler(const DistributionLabSnapshot& rows);
 
+// Those of kComparedLossyRules on these rows, with the same drafts and coins.
+std::vector<LossyRule> lossy_rules(const DistributionLabSnapshot& rows, Job& job);
+
 }  // namespace draftproof

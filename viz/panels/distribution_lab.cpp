@@ -146,6 +146,39 @@ void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, Im
   ImPlot::EndPlot();
 }
 
+// Lossy rules by what they accept and how far off they are; each point's place is kept as "lossy RULE".
+void plot_lossy(Controls& controls, const std::vector<LossyRule>& rules, ImVec2 size) {
+  if (!ImPlot::BeginPlot("How far off, for how much speed?##lossy", size, ImPlotFlags_NoLegend)) return;
+  double furthest = 1e-3;
+  double most = 1e-3;
+  for (const LossyRule& rule : rules) {
+    furthest = std::max(furthest, rule.distance);
+    most = std::max(most, rule.accepted);
+  }
+  ImPlot::SetupAxes("distance of the first token (total variation)", "accepted drafts a step");
+  ImPlot::SetupAxisLimits(ImAxis_X1, -0.05 * furthest, 1.5 * furthest, ImPlotCond_Always);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * most, ImPlotCond_Always);
+  const float em = ImGui::GetFontSize();
+  std::vector<ImVec2> labels;
+  for (const LossyRule& rule : rules) {
+    const PaletteColour& colour = rule.verifier == "chain" ? palette::kGreen : palette::kVermilion;
+    ImPlotSpec spec = line_with_markers(colour);
+    ImPlot::PlotScatter(rule.verifier.c_str(), &rule.distance, &rule.accepted, 1, spec);
+    const ImVec2 point = ImPlot::PlotToPixels(rule.distance, rule.accepted);
+    controls.mark("lossy " + rule.verifier, {{point.x - 1, point.y - 1}, {point.x + 1, point.y + 1}});
+    ImVec2 label{point.x + 0.4f * em, point.y - 0.5f * em};
+    const auto is_taken = [&](const ImVec2& other) {
+      return std::abs(other.x - label.x) < 14 * em && std::abs(other.y - label.y) < em;
+    };
+    while (std::ranges::any_of(labels, is_taken)) label.y += em;
+    labels.push_back(label);
+    ImPlot::PushPlotClipRect();
+    ImPlot::GetPlotDrawList()->AddText(label, ImGui::GetColorU32(ImGuiCol_Text), rule.verifier.c_str());
+    ImPlot::PopPlotClipRect();
+  }
+  ImPlot::EndPlot();
+}
+
 // A bar from the floor of the plot, with a grip on its top.
 struct DraggedBar {
   int id;
@@ -239,6 +272,11 @@ void DistributionLabPanel::draw_controls(Controls& controls, DistributionLabSett
   if (controls.choice("first plot", first, kFirst,
                       "The rows to drag; or p after temperature and filters, and then they."))
     settings.filters_first = first == kFirst[1];
+  static const std::vector<std::string> kLast{"the test", "lossy rules"};
+  std::string last = kLast[settings.lossy ? 1 : 0];
+  if (controls.choice("last plot", last, kLast,
+                      "The test of the samples; or lossy rules on these rows: acceptance gained, distance paid."))
+    settings.lossy = last == kLast[1];
   controls.choice("drag", dragged_, kDragged,
                   "Bars of the first plot: softmax(l), which is renormalised, or the logits l.");
   controls.slider("temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");
@@ -336,8 +374,13 @@ void DistributionLabPanel::draw_plots(Controls& controls, DistributionLabSetting
   if (snapshot == nullptr) return;
   draw_one("Green and orange end at p, whatever q is. Grey has the mass of orange.",
            [&](ImVec2 room_of_plot) { plot_stacks(*snapshot, room_of_plot); });
-  draw_one("Where the bars reach the points, the output follows p.",
-           [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
+  const bool has_lossy = settings.lossy && !snapshot->lossy.empty();
+  if (!filters_first || !has_lossy)
+    draw_one("Where the bars reach the points, the output follows p.",
+             [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
+  if (has_lossy)
+    return draw_one("Further up is faster, further right is further from p. chain is exact; of fly the bound.",
+                    [&](ImVec2 room_of_plot) { plot_lossy(controls, snapshot->lossy, room_of_plot); });
   if (filters_first) return;
   draw_one("Biased once the p-value falls below the level; a distance above the detectable one would be found.",
            [&](ImVec2 room_of_plot) { plot_test(*snapshot, look_, room_of_plot); });

@@ -209,6 +209,14 @@ TEST_CASE("a drafter with a device of its own leaves the target's waiting; a not
   };
   CHECK(ahead("1") > 1.2 * speedup(with(h100)));
   CHECK(ahead("0") == Approx(speedup(with(h100))));
+  // Of compared drafters n-gram has no device, and nothing to draft ahead on; another one does as is said.
+  const auto compared = [&](const std::string& drafter, std::vector<std::string> more) {
+    more.insert(more.end(), {"--compare-drafters", drafter});
+    return with(more).at("compared")[0].at("best")[0].at("speedup").get<double>();
+  };
+  const std::vector<std::string> never{"--draft-gpu", "H100", "--ahead", "outcomes=8,hit=0,backup=none"};
+  CHECK(compared("n-gram", never) == compared("n-gram", {}));
+  CHECK(compared("Llama-3.2-1B", never) == Approx(1.0));
   std::vector<std::string> without = own;
   without.insert(without.end(), {"--ahead", "outcomes=8,hit=0.9"});
   check_refused(without, {"--ahead: drafts while the target verifies; expected --draft-gpu, devices of its own"});

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -115,6 +116,31 @@ TEST_CASE("the measured acceptance of the lab is the one worked out elsewhere") 
   block.verifier = "block";
   block.draft_tokens = 2;
   CHECK(sampled(block).mean_accepted.value() == Approx(1.25).margin(0.05));
+}
+
+TEST_CASE("lossy rules in the lab accept and pay what is worked out by hand") {
+  DistributionLabSettings settings = golden_pair();
+  settings.lossy = true;
+  const DistributionLabSnapshot snapshot = sampled(settings);
+  std::map<std::string, LossyRule> rules;
+  for (const LossyRule& rule : snapshot.lossy) rules[rule.verifier] = rule;
+  CHECK(rules.size() == kComparedLossyRules.size());
+  // TV 3/10: an ensemble of weight w accepts 1 - 3w/10 and is off by 3(1 - w)/10. Of 3 tokens accept_k takes all: q.
+  const std::vector<std::tuple<std::string, double, double>> golden{
+      {"chain", 0.7, 0.0},    {"ensemble:weight=0.9", 0.73, 0.03}, {"ensemble:weight=0.5", 0.85, 0.15},
+      {"accept_k", 1.0, 0.3}, {"synthetic:rate=0.7", 0.7, 0.21},   {"fly:window=1", 0.7, 0.0}};
+  for (const auto& [rule, accepted, distance] : golden) {
+    CAPTURE(rule);
+    CHECK(rules.at(rule).accepted == Approx(accepted).margin(0.04));
+    CHECK(rules.at(rule).distance == Approx(distance).margin(1e-5));
+  }
+  // Two drafts: chain 0.7 + 0.49, accept_k both.
+  settings.draft_tokens = 2;
+  const DistributionLabSnapshot two = sampled(settings);
+  CHECK(two.lossy.front().accepted == Approx(1.19).margin(0.06));
+  CHECK(to_json(two).at("lossy").size() == rules.size());
+  settings.lossy = false;
+  CHECK(sampled(settings).lossy.empty());
 }
 
 TEST_CASE("a bug in the lab is found biased, and the same rows without it consistent") {
