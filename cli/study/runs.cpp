@@ -186,9 +186,13 @@ FinishedRun StudyFolder::read(const StudyRun& run) const {
   return {parse_json<Json>(text_of_file(document(run)), document(run).string()), read_key(run)};
 }
 
-// The command with what it writes in the run's own folder.
+// The command with what it writes in the run's own folder, and "{files}" as the folder of all of them.
 std::vector<std::string> StudyFolder::arguments(const StudyRun& run) const {
   std::vector<std::string> arguments = run.arguments;
+  constexpr std::string_view kFiles = "{files}";
+  for (std::string& argument : arguments)
+    if (const std::size_t at = argument.find(kFiles); at != std::string::npos)
+      argument.replace(at, kFiles.size(), (path_ / "files").string());
   if (!run.out) return arguments;
   std::string& out = arguments[*run.out];
   const std::size_t name = out.starts_with("--out=") ? 6 : 0;

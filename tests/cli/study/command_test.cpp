@@ -108,6 +108,23 @@ TEST_CASE("a study runs its commands once, compares pairs, and writes what a pap
   CHECK(third.at("runs")[2].at("was_there") == true);
 }
 
+TEST_CASE("a run of a study reads the file that an earlier one wrote") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("study.toml");
+  write_whole_file(path,
+                   "title = \"t\"\n[[run]]\nname = \"steps\"\ncommand = \"generate --model ngram:3 --prompt 'This "
+                   "program is free' --drafter ngram:2 -k 2 --policy fixed:2 --temperature 1 --max-tokens 24 --trace "
+                   "{files}/steps/t.safetensors\"\n[[run]]\nname = \"rules\"\ncommand = \"verify "
+                   "{files}/steps/t.safetensors --lossy\"\nrows = \"/lossy\"\n"
+                   "columns = [\"verifier\", \"accepted_per_step\", \"distance\"]\n");
+  const ordered_json first = json_of({"study", path, "--out", folder.file("out")});
+  CHECK(first.at("runs").size() == 2);
+  const std::string table = read_whole_file(folder.file("out") + "/tables/rules.csv");
+  CHECK(table.find("\nensemble:weight=0.7,") != std::string::npos);
+  for (const ordered_json& run : json_of({"study", path, "--out", folder.file("out")}).at("runs"))
+    CHECK(run.at("was_there") == true);
+}
+
 TEST_CASE("a run is made again when anything that its command read is another, by content") {
   const TemporaryFolder folder, model;
   TinyLlama tiny;
@@ -397,7 +414,7 @@ TEST_CASE("the studies that come with the program are read") {
     CHECK(result.exit_code == 2);
     CHECK(result.err.find("is no command of a study") != std::string::npos);
   }
-  CHECK(studies == 3);
+  CHECK(studies == 4);
 }
 
 TEST_CASE("the study of a published table finds the paper's figures") {
