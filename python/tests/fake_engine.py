@@ -241,20 +241,22 @@ class Engine:
         return done[:count]
 
     def beams(self, body: dict, prompt: list[int], width: int) -> list[Request]:
-        """Returns the best texts by the sums of their logprobs, best first."""
-        live = [Request(body, prompt, None)]
+        """Returns the best texts by the sums of their logprobs, best first. A text that ended is not continued."""
+        live = [(0.0, Request(body, prompt, None))]
         for _ in range(body["max_tokens"]):
             grown = []
-            for request in live:
-                for token in range(SIZE):
-                    row = self.listed(Moment(request), token)
-                    grown.append((sum(one[1] for one in request.rows) + row[1], token, request))
-            grown = self.see("beams", sorted(grown, key=lambda one: -one[0]), Moment(live[0]))[:width]
+            for total, request in live:
+                ended = request.finish != "length"
+                grown += [(total, None, request)] if ended else [
+                    (total + self.listed(Moment(request), token)[1], token, request) for token in range(SIZE)]
+            grown = self.see("beams", sorted(grown, key=lambda one: -one[0]), Moment(live[0][1]))[:width]
             live = []
-            for _, token, request in grown:
-                live.append(Request(body, prompt, None, [*request.out], request.text, rows=[*request.rows]))
-                self.append(live[-1], token, "plain")
-        return live
+            for total, token, request in grown:
+                if token is not None:
+                    request = Request(body, prompt, None, [*request.out], request.text, rows=[*request.rows])
+                    self.append(request, token, "plain")
+                live.append((total, request))
+        return [request for _, request in live]
 
     def append(self, request: Request, token: int, kind: str) -> None:
         """Adds a token, and ends the text where a stop or the end of the text is seen."""
