@@ -132,7 +132,8 @@ class Engine:
             row = numpy.where(counts > 0, numpy.where(row > 0, row / r, row * r), row)
         if presence or frequency:
             counts = self.counts(moment, False)
-            row -= presence * (counts > 0) + frequency * counts
+            behind = (self.param("temperature", moment) or 1.0) if "as TensorRT-LLM" in self.traits else 1.0
+            row -= behind * (presence * (counts > 0) + frequency * counts)
         ends = [EOS, *self.param("stop_token_ids", moment)]
         if moment.position < self.param("min_tokens", moment):
             row[ends] = -numpy.inf

@@ -85,6 +85,9 @@ FAULTS = {
     **{f"{site} times {factor}": Fault(site, times(factor)) for site, factor in (
         ("temperature", 1.03), ("temperature", 0.97), ("top_p", 1.03), ("logit_bias", 1.1), ("presence_penalty", 2),
         ("frequency_penalty", 2))},
+    "logit_bias behind the temperature": Fault("logit_bias", lambda value, moment: {
+        token: bias * (moment.request.body.get("temperature") or 1.0) for token, bias in value.items()}),
+    "temperature at most 1": Fault("temperature", lambda value, moment: min(value, 1.0)),
     "repetition_penalty squared": Fault("repetition_penalty", lambda value, moment: value * value),
     **{f"{site} {number:+}": Fault(site, plus(number)) for site, number in (
         ("top_k", 1), ("top_k", -1), ("max_tokens", 1), ("usage", 1))},

@@ -22,13 +22,14 @@ PROMPTS = [
 # top_k stays below the list's length, so that the last kept token and the next one are both seen.
 CASES = {
     "plain": {"temperature": 1.0, "top_k": -2},
-    "min_p": {"temperature": 1.3, "top_k": -2, "min_p": 0.1},
+    "min_p": {"temperature": 1.5, "top_k": -2, "min_p": 0.1},
     "top_p": {"temperature": 1.0, "top_k": -2, "top_p": 0.9},
     "top_k": {"temperature": 1.0, "top_k": 7, "top_p": 0.9},  # so short that top_p over all tokens often cuts nothing
     "temperature": {"temperature": 0.6, "top_k": -2},
 }
 # Prompts of token ids, so that penalties over the prompt are known; the cut at min_p shows a wrong penalty at once.
-PENALTIES = {"temperature": 1.0, "top_k": 4, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 1.2}
+# The temperature shows what is added behind it.
+PENALTIES = {"temperature": 0.7, "top_k": 4, "min_p": 0.1, "presence_penalty": 0.7, "frequency_penalty": 1.2}
 BIAS = -2.0  # of the commonest tokens, in the case of penalties
 
 

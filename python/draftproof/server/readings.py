@@ -26,15 +26,16 @@ def judge(j: Judge) -> None:
     level = draws.LEVEL / (draws.TESTS * (len(cases) + 1))
     results = {}
     scaled = _scaled(j, cases, settings)
-    histories = HISTORIES if "penalties" in cases else HISTORIES[:1]
-    readings = [replace(reading, scaled=scaled, history=history) for reading in READINGS for history in histories]
+    penalties = [(history, last) for last in (False, True) for history in HISTORIES]
+    readings = [replace(reading, scaled=scaled, history=history, penalties_last=last) for reading in READINGS
+                for history, last in (penalties if "penalties" in cases else penalties[:1])]
     seen = {}  # cases in which readings do not differ are judged once
     for reading in readings:
         placed, refuted = {}, {}
         for case, texts in cases.items():
             key = (case, reading.temperature_first or settings[case]["temperature"] == 1.0,
                    reading.top_p_of_kept or settings[case]["top_p"] >= 1.0,
-                   case == "penalties" and reading.history)
+                   case == "penalties" and (reading.history, reading.penalties_last))
             if key not in seen:
                 drawn = place(j, texts, settings[case], reading)
                 seen[key] = (drawn, min(draws.judge(drawn), key=lambda test: test.p, default=None))
@@ -64,7 +65,8 @@ def judge(j: Judge) -> None:
             continue
         test = refuted[case]
         ignored = _ignored(j, cases[case], settings[case], best, level)
-        words = f"{ignored} is ignored" if ignored else f"{test.name}: p = {test.p:.2g}; {test.words}"
+        at = f" at {settings[case][ignored]:g}" if ignored and ignored != "logit_bias" else ""
+        words = f"{ignored} is ignored{at}" if ignored else f"{test.name}: p = {test.p:.2g}; {test.words}"
         j.add(name, "failure" if ignored else "biased", words, (test.at or (cases[case][0][0],))[0])
     if standing and joint[best]:
         j.add("draws, all cases", "biased", joint[best], next(iter(cases.values()))[0][0])

@@ -20,12 +20,13 @@ class Reading:
     ignored: str = ""           # a parameter without effect
     scaled: bool = False        # lists are logprobs after the temperature
     history: str = "the output"  # tokens that penalties count, a name of HISTORIES
+    penalties_last: bool = False  # behind the temperature
 
     def words(self) -> dict[str, str]:
         """Returns what each part of a reading says."""
         return {"order": "temperature first" if self.temperature_first else "temperature last",
                 "top_p": f"top_p over {'the top_k tokens' if self.top_p_of_kept else 'all tokens'}",
-                "penalties": f"penalties over {self.history}"}
+                "penalties": f"penalties over {self.history}" + ", behind the temperature" * self.penalties_last}
 
 
 READINGS = [Reading(first, kept) for first in (True, False) for kept in (True, False)]
