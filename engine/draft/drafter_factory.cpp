@@ -61,7 +61,8 @@ std::vector<std::int64_t> layers_without(const TransformerModel& model, const Dr
 bool has_wide_weights(const HeadTensors& head) {
   std::int64_t more = 0;  // wide ones than others
   for (const WeightTensor* tensor : tensors_of(head))
-    if (tensor != &head.embedding && tensor != &head.markov_in)  // whose rows are looked up
+    if (tensor != &head.embedding && tensor != &head.markov_in &&  // whose rows are looked up
+        (tensor != &head.markov_out || head.description.select_top_k == 0))
       more += (info_of(tensor->kind).block_len == 1 ? 1 : -1) * tensor->rows * tensor->columns;
   return more > 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -166,7 +167,7 @@ void DraftHead::run_blocks(const HeadBatch& batch, TransformerKvCache& kv, HeadO
   const auto width = static_cast<std::size_t>(body_.shape.width);
   residual_.resize(batch.tokens.size() * width);
   for (std::size_t i = 0; i < batch.tokens.size(); ++i) embed(batch.tokens[i], residual_.data() + i * width);
-  run_layers(batch, {.residual = residual_, .whole_chains = true}, kv, out);
+  run_layers(batch, {.residual = residual_, .convolutions = weights_->convolutions, .whole_chains = true}, kv, out);
 }
 
 void DraftHead::run_medusa(std::size_t index, std::span<const float> states, std::vector<float>& logits) {
@@ -201,11 +202,42 @@ float DraftHead::confidence(std::span<const float> state, Token before) const {
   return static_cast<float>(1.0 / (1.0 + natural_exp(-static_cast<double>(std::clamp(sum, -80.0f, 80.0f)))));
 }
 
-void DraftHead::add_markov(std::span<const Token> before, std::span<float> logits) {
+// Keeps a row's best tokens, ties going to the first, each with the score of its row of markov_out.
+void DraftHead::select(std::span<const float> context, std::span<float> logits) const {
+  if (!std::isfinite(logits.front())) return;  // NaN throughout
+  std::vector<std::size_t> best(logits.size());
+  std::iota(best.begin(), best.end(), std::size_t{0});
+  const auto kept = std::min(best.size(), static_cast<std::size_t>(description().select_top_k));
+  std::ranges::partial_sort(best, best.begin() + static_cast<std::ptrdiff_t>(kept), [&](std::size_t a, std::size_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
+  best.resize(kept);
+  std::vector<float> scores, successor(context.size());
+  for (const std::size_t row : best) {
+    weights_->markov_out->decode_row(static_cast<std::int64_t>(row), successor);
+    float sum = 0.0f;
+    for (std::size_t i = 0; i < context.size(); ++i) sum += context[i] * successor[i];
+    scores.push_back(logits[row] + sum);
+  }
+  const bool all_finite = std::ranges::all_of(scores, [](float score) { return std::isfinite(score); });
+  std::ranges::fill(logits,
+                    all_finite ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN());
+  for (std::size_t i = 0; i < kept && all_finite; ++i) logits[best[i]] = scores[i];
+}
+
+void DraftHead::add_markov(std::span<const Token> before, std::span<float> logits, std::span<const float> states) {
   const PackedMatrix& from = *weights_->markov_in;
   const auto rank = static_cast<std::size_t>(from.columns());
   rows_.resize(before.size() * rank);
   for (std::size_t i = 0; i < before.size(); ++i) from.decode_row(before[i], std::span(rows_).subspan(i * rank, rank));
+  if (description().select_top_k != 0) {
+    multiply(*weights_->markov_gate, states, residual_);
+    for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] *= residual_[i];
+    const std::size_t row = logits.size() / before.size();
+    for (std::size_t i = 0; i < before.size(); ++i)
+      select(std::span(rows_).subspan(i * rank, rank), logits.subspan(i * row, row));
+    return;
+  }
   multiply(*weights_->markov_out, rows_, residual_);
   for (std::size_t i = 0; i < logits.size(); ++i) logits[i] += residual_[i];
 }

@@ -67,13 +67,15 @@ class DraftHead {
   // DSpark: the probability that the draft of a place of a block is accepted where those before it are, by its head of
   // confidences: states [width] of the place, and the token before it.
   float confidence(std::span<const float> state, Token before) const;
-  // DSpark: adds to logits [n, rows of logits] what the token before says, tokens [n].
-  void add_markov(std::span<const Token> before, std::span<float> logits);
+  // DSpark: adds to logits [n, rows of logits] what the token before says, tokens [n]. DFlash 2: the place's states
+  // [n, width] say it too, and all but the row's best tokens become impossible; a row that overflows is NaN throughout.
+  void add_markov(std::span<const Token> before, std::span<float> logits, std::span<const float> states);
 
  private:
   void embed(Token token, float* to) const;
   ForwardContext context_of(const PassInput& input) const;
   void norm(const float* x, const std::vector<float>& weight, float* to) const;
+  void select(std::span<const float> context, std::span<float> logits) const;
   void multiply(const PackedMatrix& matrix, std::span<const float> x, std::vector<float>& out);
   void run_layers(const HeadBatch& batch, const PassInput& input, TransformerKvCache& kv, HeadOutput& out);
 

@@ -127,6 +127,36 @@ void read_markov(const JsonFields& config, bool by_default, HeadConfig& head) {
   head.names.confidence_bias = "confidence_head.proj.bias";
 }
 
+// DFlash 2: the convolutions and the selector of candidates. What speculators' config leaves out has a default.
+void read_selector(const JsonFields& config, const JsonFields& block, bool has_defaults, HeadConfig& head) {
+  const auto size = [&](const char* key, std::int64_t otherwise) {
+    const JsonFields& of = block.find(key) != nullptr ? block : config;
+    return has_defaults ? size_or(of, key, otherwise) : size_of(of, key);
+  };
+  HeadDescription& d = head.description;
+  head.conv_taps = size("conv_kernel_size", 2);
+  head.conv_group = size("conv_group_size", 16);
+  head.markov_rank = size("selector_rank", 256);
+  const std::int64_t top_k = size("selector_top_k", 16);
+  if (d.shape.width % head.conv_group != 0)
+    refuse_value(config, "conv_group_size", std::to_string(head.conv_group),
+                 "a divisor of " + std::to_string(d.shape.width) + ", the width");
+  if (head.conv_taps > d.block_len)
+    refuse_value(config, "conv_kernel_size", std::to_string(head.conv_taps),
+                 "at most " + std::to_string(d.block_len) + ", the block's length");
+  if (top_k > d.target_vocab_size)
+    refuse_value(config, "selector_top_k", std::to_string(top_k),
+                 "at most " + std::to_string(d.target_vocab_size) + ", the vocabulary");
+  if (d.shape.experts.count != 0) refuse(config, "is of a DFlash 2 with experts; expected layers of one network");
+  if (head.draft_vocab_size != d.target_vocab_size)
+    refuse_value(config, "draft_vocab_size", std::to_string(head.draft_vocab_size),
+                 std::to_string(d.target_vocab_size) + ", the whole vocabulary, of DFlash 2");
+  d.select_top_k = static_cast<std::int32_t>(top_k);
+  head.names.markov_in = "candidate_selector.predecessor_codebook";
+  head.names.markov_out = "candidate_selector.successor_codebook";
+  head.names.markov_gate = "candidate_selector.hidden_projection.weight";
+}
+
 // The ids of the layers of features; EAGLE's may stand in eagle_config.
 std::vector<std::int64_t> layer_ids_of(const HeadFormat& format, const JsonFields& config) {
   std::vector<std::int64_t> ids = config.integers(format.layer_ids).value_or(std::vector<std::int64_t>{});
@@ -297,6 +327,7 @@ HeadConfig read_format(const HeadFormat& format, const JsonFields& config, const
     head.draft_vocab_size = size_or(config, "draft_vocab_size", d.target_vocab_size);
   if (d.family == HeadFamily::mtp) count_target_layers(tensors, head);
   if (d.family == HeadFamily::dflash) read_block(config, block, d);
+  if (format.type == "dflash2") read_selector(config, block, is_speculators, head);
   if (format.name != "DeepSpec" || d.family != HeadFamily::eagle3) return head;
   d.trained_len = static_cast<std::int32_t>(size_or(config, "ttt_length", 0));
   if (d.shape.num_layers != 1) refuse_value(config, "num_hidden_layers", std::to_string(d.shape.num_layers), "1");
@@ -363,10 +394,10 @@ const HeadFormat& speculators_format_of(const JsonFields& config) {
   if (const HeadFormat* const format = find_format("speculators", type)) return *format;
   if (type == "peagle")
     refuse_value(config, "speculators_model_type", "'peagle', and P-EAGLE is not implemented",
-                 "eagle3, dflash, dspark, mtp or eagle");
-  const std::vector<std::string> known{"eagle3", "dflash", "dspark", "mtp", "eagle"};
+                 "eagle3, dflash, dflash2, dspark, mtp or eagle");
+  const std::vector<std::string> known{"eagle3", "dflash", "dflash2", "dspark", "mtp", "eagle"};
   refuse_value(config, "speculators_model_type", in_quotes(type),
-               "eagle3, dflash, dspark, mtp or eagle" + did_you_mean(type, known));
+               "eagle3, dflash, dflash2, dspark, mtp or eagle" + did_you_mean(type, known));
 }
 
 // Found by the config's keys alone; null: none, or Medusa.
@@ -375,11 +406,12 @@ const HeadFormat* format_of(const JsonFields& config) {
   if (has_any(config, {"speculators_model_type", "speculators_config"})) return &speculators_format_of(config);
   if (architecture == "Qwen3Eagle3Model") return find_format("DeepSpec", "eagle3");
   if (architecture == "Qwen3DSparkModel") return find_format("DeepSpec", "dspark");
-  if (has_any(config, {"dflash_config"}) || architecture == "DFlashDraftModel" || architecture == "DSparkDraftModel") {
+  if (has_any(config, {"dflash_config"}) || architecture == "DFlashDraftModel" || architecture == "DSparkDraftModel" ||
+      architecture == "DFlash2DraftModel") {
     const std::optional<JsonFields> block = config.object("dflash_config");
     const bool is_dspark =
         architecture == "DSparkDraftModel" || (block && block->string("projector_type").value_or("") == "dspark");
-    return find_format("DFlash", is_dspark ? "dspark" : "dflash");
+    return find_format("DFlash", architecture == "DFlash2DraftModel" ? "dflash2" : is_dspark ? "dspark" : "dflash");
   }
   if (is_medusa(config)) return nullptr;
   if (has_any(config, {"draft_vocab_size"}) || architecture.find("Eagle3") != std::string::npos)
@@ -412,12 +444,10 @@ void refuse_other_kinds(const TensorCollector& tensors) {
   struct Kind {
     std::string_view part, what;
   };
-  constexpr Kind kKinds[] = {{"attention_conv", "DFlash 2's convolutions"},
-                             {"mlp_conv", "DFlash 2's convolutions"},
-                             {"attn_conv_", "DFlash 2's convolutions"},
-                             {"ffn_conv_", "DFlash 2's convolutions"},
-                             {"candidate_selector", "DFlash 2's selector"},
-                             {"selector_", "DFlash 2's selector"},
+  constexpr Kind kKinds[] = {{"attn_conv_", "DFlash 2's convolutions in GGUF"},
+                             {"ffn_conv_", "DFlash 2's convolutions in GGUF"},
+                             {"selector_pred", "DFlash 2's selector in GGUF"},
+                             {"selector_succ", "DFlash 2's selector in GGUF"},
                              {"mask_hidden", "P-EAGLE"},
                              {"hydra_", "Hydra"}};
   for (const std::string& name : tensors.names())

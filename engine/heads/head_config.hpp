@@ -37,7 +37,7 @@ struct HeadNames {
   std::string embed_norm = {}, hidden_norm = {}, fuse_norm = {}, out_norm = {};
   std::string feature_norms = {};  // prefix, followed by a number and ".weight"
   std::string fuse = {}, fuse_bias = {};
-  std::string markov_in = {}, markov_out = {}, confidence = {}, confidence_bias = {};
+  std::string markov_in = {}, markov_gate = {}, markov_out = {}, confidence = {}, confidence_bias = {};
 };
 
 struct MedusaNames {
@@ -59,6 +59,7 @@ struct HeadConfig {
   bool has_first_norm = true;         // the first layer has a norm in front of Q, K and V
   std::optional<bool> has_fuse_bias;  // nothing: where it is among the tensors
   std::int64_t markov_rank = 0;
+  std::int64_t conv_taps = 0, conv_group = 0;  // of DFlash 2; 0: no convolutions
   bool confidence_reads_markov = false;
   HeadNames names;
   MedusaNames medusa;
@@ -70,7 +71,7 @@ bool describes_head(const JsonFields& config);
 // Do the names of its tensors say so?
 bool describes_head(const TensorCollector& tensors);
 
-// Input errors naming file and key: no format of the above, or a head that is not implemented (P-EAGLE, DFlash 2,
+// Input errors naming file and key: no format of the above, or a head that is not implemented (P-EAGLE,
 // Domino, gated Markov heads, ...); a key that is missing, contradicts another or may change the arithmetic.
 HeadConfig read_head_config(const JsonFields& config, const TensorCollector& tensors);
 

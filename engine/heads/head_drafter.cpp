@@ -104,7 +104,12 @@ struct HeadDrafter::Growth {
 };
 
 HeadDrafter::HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature, bool guided)
-    : head_(std::move(head)), draft_temperature_(draft_temperature), guided_(guided) {}
+    : head_(std::move(head)), draft_temperature_(draft_temperature), guided_(guided) {
+  if (guided && head_->description().select_top_k != 0)
+    throw usage_error("drafter",
+                      "is guided, and the selector of DFlash 2 leaves other tokens of the row that guides; "
+                      "expected drafts that are not guided");
+}
 
 void HeadDrafter::propose(const DraftContext&, const DraftPlan&, DraftChance&, Draft&) {
   throw usage_error("drafter",
@@ -348,7 +353,7 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
         }
         if (!has_markov) continue;
         std::vector<float> first = growth.sides[s].marginals.front();
-        head_->add_markov({{growth.sides[s].tokens.back()}}, first);
+        head_->add_markov({{growth.sides[s].tokens.back()}}, first, growth.block_states.front());
         growth.take_row(s, first, growth.root.row);
       }
     return;
@@ -378,6 +383,8 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cach
           const std::vector<float>& base = side.marginals[static_cast<std::size_t>(of.depth)];
           batch_.tokens.push_back(of.token);
           output_.logits.insert(output_.logits.end(), base.begin(), base.end());
+          const std::vector<float>& state = growth.block_states[static_cast<std::size_t>(of.depth)];
+          batch_.states.insert(batch_.states.end(), state.begin(), state.end());
           continue;
         }
         batch_.wanted.push_back(batch_.add(of.token, side.newest() + of.depth, kContextParent, of.slots[s]));
@@ -388,7 +395,7 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cach
         batch_.states.insert(batch_.states.end(), state.begin(), state.end());
       }
   if (family == HeadFamily::dflash)
-    head_->add_markov(batch_.tokens, output_.logits);
+    head_->add_markov(batch_.tokens, output_.logits, batch_.states);
   else
     head_->run_pairs(batch_.view(), batch_.states, cache.kv(), output_);
   const auto width = static_cast<std::size_t>(head_->state_width());
@@ -412,7 +419,13 @@ bool HeadDrafter::follows_grammar(const Growth& growth) {
 // the request's grammar does not allow.
 std::vector<float> HeadDrafter::target_row_after(const Growth& growth, std::int32_t node) const {
   std::vector<float> full = scattered(row_after(growth, node));
-  if (follows_grammar(growth)) growth.job->context.grammar->apply(growth.path(node), full);
+  if (!follows_grammar(growth)) return full;
+  const auto allow = [&] { growth.job->context.grammar->apply(growth.path(node), full); };
+  allow();
+  if (std::ranges::any_of(full, [](float x) { return x != -std::numeric_limits<float>::infinity(); })) return full;
+  // The head drafts none of them: they are equally probable.
+  std::ranges::fill(full, 0.0f);
+  allow();
   return full;
 }
 
@@ -475,7 +488,7 @@ void HeadDrafter::add_level(Growth& growth) {
   switch (growth.kind) {
     case Growth::Kind::most_probable: {
       const std::span<const float> row = row_after(growth, behind.front());
-      if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); }))
+      if (!std::ranges::all_of(row, [](float x) { return x < std::numeric_limits<float>::infinity(); }))
         throw input_error("draft", "a row of the head's logits is not finite; expected a head whose numbers stay so");
       const float confidence = growth.job->wants_confidences ? confidence_after(growth, behind.front()) : 0.0f;
       std::vector<float> target_row;

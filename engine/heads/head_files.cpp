@@ -160,6 +160,7 @@ void take_head(TensorCollector& tensors, HeadConfig& config, HeadTensors& out) {
   if (named(names.markov_in)) {
     out.markov_in = tensors.take(names.markov_in, d.target_vocab_size, config.markov_rank);
     out.markov_out = tensors.take(names.markov_out, rows, config.markov_rank);
+    if (named(names.markov_gate)) out.markov_gate = tensors.take(names.markov_gate, config.markov_rank, width);
   }
   if (named(names.confidence)) {
     out.confidence =
@@ -174,6 +175,15 @@ void take_head(TensorCollector& tensors, HeadConfig& config, HeadTensors& out) {
                                         " layers; expected 1 in this format");
   for (std::int64_t i = 1; i < d.shape.num_layers; ++i)
     out.layers.push_back(take_layer(tensors, names.later_layers + std::to_string(i), *names.of_layer, d.shape, width));
+  for (std::size_t i = 0; i < out.layers.size() && config.conv_taps != 0; ++i) {
+    const auto take_conv = [&](const std::string& name) -> HeadTensors::Convolution {
+      const std::string prefix = names.later_layers + std::to_string(i) + name;
+      return {tensors.take_shape(prefix + ".base_kernel", {2, config.conv_taps, width}),
+              tensors.take(prefix + ".kernel_projection.weight", 2 * config.conv_taps * (width / config.conv_group),
+                           width)};
+    };
+    out.convolutions.push_back({take_conv(".attention_conv"), take_conv(".mlp_conv")});
+  }
 }
 
 // The draft vocabulary of a head that has rows for all tokens: token_map.json beside its files, as FR-Spec's
@@ -289,8 +299,13 @@ std::vector<const WeightTensor*> tensors_of(const HeadTensors& head) {
   for (const WeightTensor& norm : head.feature_norms) add(norm);
   for (const LayerWeights& layer : head.layers)
     for (const WeightTensor* const tensor : layer.tensors()) add(*tensor);
+  for (const auto& of_layer : head.convolutions)
+    for (const HeadTensors::Convolution& conv : of_layer) {
+      add(conv.base);
+      add(conv.kernel);
+    }
   for (const WeightTensor* const tensor :
-       {&head.out_norm, &head.markov_in, &head.markov_out, &head.confidence, &head.confidence_bias})
+       {&head.out_norm, &head.markov_in, &head.markov_gate, &head.markov_out, &head.confidence, &head.confidence_bias})
     add(*tensor);
   if (head.head.name != head.embedding.name) add(head.head);
   for (const MedusaTensors& of : head.medusa) {
@@ -320,8 +335,11 @@ std::int64_t weights_per_pass(const HeadTensors& head) {
     const std::int64_t unused = std::ssize(layer.experts) - (layer.experts.empty() ? 0 : d.shape.experts.chosen);
     weights -= unused * 3 * d.shape.experts.feed_forward * d.shape.width;
   }
+  for (const auto& of_layer : head.convolutions)
+    for (const HeadTensors::Convolution& conv : of_layer) add(conv.kernel);
   if (!fuses_features(d.family)) add(head.fuse);
-  add(head.markov_out);
+  if (d.select_top_k == 0) add(head.markov_out);
+  add(head.markov_gate);
   return weights + logits;
 }
 

@@ -95,6 +95,9 @@ HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
     for (auto* const of : rounded)
       if (*of) *of = round_matrix(**of, kind_for_bits(bits), threads);
   }
+  for (const auto& [attention, network] : tensors.convolutions)
+    out.convolutions.push_back({{finite_values(attention.base), matrix(attention.kernel)},
+                                {finite_values(network.base), matrix(network.kernel)}});
   out.body.out_norm = finite_values(tensors.out_norm);
   out.body.head = drafted_rows(matrix(tensors.head), tensors.description, threads);
   for (const MedusaTensors& of : tensors.medusa) {
@@ -105,7 +108,10 @@ HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
     head.head_bias = finite_values(of.head_bias);
     head.is_plain = of.is_plain;
   }
-  out.markov_out = matrix(tensors.markov_out);
+  out.markov_gate = matrix(tensors.markov_gate);
+  const bool looked_up = out.description.select_top_k != 0 && tensors.markov_out.is_there();
+  out.markov_out = drafted_rows(looked_up ? pack_matrix(tensors.markov_out, threads) : matrix(tensors.markov_out),
+                                tensors.description, threads);
   out.confidence = finite_values(tensors.confidence);
   if (tensors.confidence_bias.is_there()) out.confidence_bias = finite_values(tensors.confidence_bias).front();
   return out;

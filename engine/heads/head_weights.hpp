@@ -7,9 +7,11 @@
 //                                   tokens before
 //
 // The state of a token is what the head makes of the target's features of it. EAGLE-1 2401.15077, EAGLE-2 2406.16858,
-// EAGLE-3 2503.01840, Medusa 2401.10774, MTP 2412.19437 (section 2.2), DFlash 2602.06036, DSpark 2607.05147.
+// EAGLE-3 2503.01840, Medusa 2401.10774, MTP 2412.19437 (section 2.2), DFlash 2602.06036, DSpark 2607.05147,
+// DFlash 2 z-lab/dflash.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -56,7 +58,8 @@ struct HeadDescription {
   std::int32_t block_len = 0;
   Token mask_token = 0;
   bool from_anchor = false;
-  std::int32_t trained_len = 0;  // drafts that it was trained for; 0: the files do not say
+  std::int32_t select_top_k = 0;  // DFlash 2: drafts are among a row's best so many tokens; 0: all
+  std::int32_t trained_len = 0;   // drafts that it was trained for; 0: the files do not say
 
   // Settings of speculators' proposal methods: a draft among the target's best verifier_accept_k, or within a distance
   // of log-likelihood, is accepted. Others than 1 and 0 are lossy.
@@ -98,13 +101,18 @@ struct HeadTensors {
   WeightTensor fuse;       // eagle1, mtp: [width, 2 * width], of (embedding, state); eagle3, dflash: [width, features]
   WeightTensor fuse_bias;  // [width]
   std::vector<LayerWeights> layers;  // query, key and value of eagle3's first layer are 2 * width wide
-  WeightTensor out_norm;             // [width]
+  struct Convolution {
+    WeightTensor base, kernel;
+  };
+  std::vector<std::array<Convolution, 2>> convolutions;  // by layer, of attention and network, as LayerConvolutions
+  WeightTensor out_norm;                                 // [width]
   // [rows of logits, width], or [V, width], of which the draft vocabulary's are taken; nothing: the target's.
   WeightTensor head;
   std::vector<MedusaTensors> medusa;
-  WeightTensor markov_in;   // [V, rank] DSpark: row of the token before
-  WeightTensor markov_out;  // [rows of logits, rank], added to the logits
-  WeightTensor confidence;  // [1, width + rank or width]
+  WeightTensor markov_in;    // [V, rank] DSpark, DFlash 2: row of the token before
+  WeightTensor markov_gate;  // [rank, width] DFlash 2: of the place's state, which that row is multiplied by
+  WeightTensor markov_out;   // [rows of logits, or V, rank], added to the logits
+  WeightTensor confidence;   // [1, width + rank or width]
   WeightTensor confidence_bias;
   std::shared_ptr<const void> owner;
 };
@@ -118,6 +126,7 @@ struct HeadWeights {
   std::shared_ptr<const PackedMatrix> fuse;  // null: the state is the feature
   std::vector<float> fuse_bias;
   TransformerWeights body;  // its layers, the last norm, the head; embedding is null, head where it is the target's
+  std::vector<LayerConvolutions> convolutions;  // by layer; empty: none
   struct Medusa {
     struct Block {
       std::shared_ptr<const PackedMatrix> weight;
@@ -129,7 +138,7 @@ struct HeadWeights {
     bool is_plain = false;
   };
   std::vector<Medusa> medusa;
-  std::shared_ptr<const PackedMatrix> markov_in, markov_out;
+  std::shared_ptr<const PackedMatrix> markov_in, markov_gate, markov_out;
   std::vector<float> confidence;  // empty: it has none
   float confidence_bias = 0.0f;
 };

@@ -120,12 +120,53 @@ struct ForwardPass::Phases {
     const auto width = static_cast<std::size_t>(shape.width);
     for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
       if (!context.input.residual.empty()) {
-        std::copy_n(context.input.residual.data() + i * width, width, pass.residual_.data() + i * width);
+        std::ranges::copy(context.input.residual.subspan(i * width, width),
+                          pass.residual_.begin() + static_cast<std::ptrdiff_t>(i * width));
       } else {
         context.weights.embedding->decode_row(batch.tokens[i],
                                               std::span<float>(pass.residual_).subspan(i * width, width));
       }
     });
+  }
+
+  // A token's row [width] through the taps of a convolution, `side` 0 of inputs and 1 of outputs, over rows [n, width].
+  void convolve(const PackedConvolution& conv, std::size_t side, std::size_t token, const float* rows,
+                float* to) const {
+    const auto width = static_cast<std::size_t>(shape.width);
+    const std::size_t taps = conv.base.size() / (2 * width);
+    const std::size_t groups = static_cast<std::size_t>(conv.kernel->rows()) / (2 * taps);
+    const std::size_t columns = width / groups;
+    const float* added = pass.taps_.data() + token * padded_rows(*conv.kernel) + side * taps * groups;
+    const float* base = conv.base.data() + side * taps * width;
+    std::fill_n(to, width, 0.0f);
+    auto at = static_cast<std::int32_t>(token);
+    for (std::size_t tap = 0; tap < taps && at != kContextParent; ++tap) {
+      const float* const row = rows + static_cast<std::size_t>(at) * width;
+      for (std::size_t d = 0; d < width; ++d) to[d] += row[d] * (base[d] + added[d / columns]);
+      at = batch.parents[static_cast<std::size_t>(at)];
+      added += groups;
+      base += width;
+    }
+  }
+
+  // The rows that matrices behind a norm read.
+  ActivationRows& inputs_behind(const PackedConvolution& conv, bool quantised) {
+    if (!conv.kernel) return pass.normed_;
+    multiply(pass.normed_, pass.taps_.data(), padded_rows(*conv.kernel));
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
+      convolve(conv, 0, i, pass.normed_.values.data(), pass.convolved_.row(i));
+      if (quantised) pass.convolved_.quantise(kernels, i, 0, shape.width / kBlockColumns);
+    });
+    return pass.convolved_;
+  }
+
+  // The next matrix, whose product is added to the residual stream.
+  void multiply_out(const PackedConvolution& conv, ActivationRows& rows) {
+    const auto width = static_cast<std::size_t>(shape.width);
+    multiply(rows, conv.kernel ? pass.unconvolved_.data() : pass.product_.data(), width);
+    if (!conv.kernel) return;
+    for_items(static_cast<std::int64_t>(n),
+              [&](std::size_t i) { convolve(conv, 1, i, pass.unconvolved_.data(), pass.product_.data() + i * width); });
   }
 
   // Takes the rows that the attention of the first layer reads, where they are given.
@@ -217,19 +258,24 @@ struct ForwardPass::Phases {
   }
 
   void run_layer(const PackedLayer& weights, std::int64_t layer, std::int64_t index) {
-    const auto width = static_cast<std::size_t>(shape.width);
-    add_and_norm(index > 0, weights.attention_norm, *weights.query, *weights.key, *weights.value, index);
+    const bool int8 = context.arithmetic == Arithmetic::int8;
+    static const LayerConvolutions kNone;
+    const LayerConvolutions& conv =
+        context.input.convolutions.empty() ? kNone : context.input.convolutions[static_cast<std::size_t>(layer)];
+    add_and_norm(index > 0, weights.attention_norm, conv.attention.kernel ? *conv.attention.kernel : *weights.query,
+                 *weights.key, *weights.value, index);
     const bool rows_are_given = index == 0 && !context.input.first_rows.empty();
     if (rows_are_given) take_first_rows(weights);
-    multiply_attention_inputs(rows_are_given ? pass.first_ : pass.normed_);
+    multiply_attention_inputs(rows_are_given ? pass.first_ : inputs_behind(conv.attention, int8));
     rotate_and_store(weights, layer);
     attend(weights, layer);
-    multiply(pass.attended_, pass.product_.data(), width);
+    multiply_out(conv.attention, pass.attended_);
     const PackedMatrix& consumer = weights.gate ? *weights.gate : *weights.mixture.router;
-    add_and_norm(true, weights.feed_forward_norm, consumer, consumer, weights.up ? *weights.up : consumer, 0);
+    const PackedMatrix& other = conv.network.kernel ? *conv.network.kernel : consumer;
+    add_and_norm(true, weights.feed_forward_norm, consumer, other, weights.up ? *weights.up : consumer, 0);
     if (weights.gate) {
-      feed_forward(weights);
-      multiply(pass.activated_, pass.product_.data(), width);
+      feed_forward(weights, inputs_behind(conv.network, int8));
+      multiply_out(conv.network, pass.activated_);
     }
     if (!weights.mixture.experts.empty()) run_mixture(weights);
   }
@@ -255,14 +301,14 @@ struct ForwardPass::Phases {
   }
 
   // The same units of gate and up one after the other, so that SwiGLU and its blocks follow at once.
-  void feed_forward(const PackedLayer& weights) {
+  void feed_forward(const PackedLayer& weights, ActivationRows& rows) {
     const std::size_t index = products_done;
     products_done += 2;
     const auto stride = static_cast<std::size_t>(shape.feed_forward);
     context.team.for_ranges(
         thread, units_of(*weights.gate), grain_of(*weights.gate), [&](std::int64_t begin, std::int64_t end) {
-          multiply_units(index, begin, end, pass.normed_, pass.gate_.data(), stride);
-          multiply_units(index + 1, begin, end, pass.normed_, pass.up_.data(), stride);
+          multiply_units(index, begin, end, rows, pass.gate_.data(), stride);
+          multiply_units(index + 1, begin, end, rows, pass.up_.data(), stride);
           const auto first = static_cast<std::size_t>(begin * kBlockColumns);
           const auto count = static_cast<std::size_t>((end - begin) * kBlockColumns);
           for (std::size_t i = 0; i < n; ++i) {
@@ -369,6 +415,16 @@ void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, 
   order_.clear();
   for (const std::int64_t layer : context.layers) {
     const PackedLayer& l = context.weights.layers[static_cast<std::size_t>(layer)];
+    if (!context.input.convolutions.empty()) {
+      const LayerConvolutions& conv = context.input.convolutions[static_cast<std::size_t>(layer)];
+      for (const auto* matrix : {&conv.attention.kernel, &l.query, &l.key, &l.value, &l.attention_out,
+                                 &conv.network.kernel, &l.gate, &l.up, &l.down})
+        order_.push_back(matrix->get());
+      taps_.resize(n * std::max(padded_rows(*conv.attention.kernel), padded_rows(*conv.network.kernel)));
+      unconvolved_.resize(product_.size());
+      convolved_.resize(n, shape.width, int8);
+      continue;
+    }
     for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
       if (*matrix) order_.push_back(matrix->get());
   }

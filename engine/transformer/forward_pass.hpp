@@ -22,6 +22,7 @@ struct PassInput {
   std::int64_t first_position = 0;         // positions before it have no KV; it rotates by 0
   // [n] the slots of what lies between the context and a token that hangs from it, in order; empty: nothing does.
   std::span<const std::vector<std::int64_t>> tails = {};
+  std::span<const LayerConvolutions> convolutions = {};  // by layer; empty: none
   bool whole_chains = false;  // a token sees those behind it on its chain too, up to its last one
 };
 
@@ -53,11 +54,14 @@ class ForwardPass {
   AlignedFloats product_;   // [n][width] what is to be added to it
   AlignedFloats queries_, keys_, values_;
   AlignedFloats gate_, up_;
+  AlignedFloats taps_;                // [n][rows of a convolution's kernel, padded to whole groups]
+  AlignedFloats unconvolved_;         // [n][width]
   std::vector<ExpertRoute> routes_;   // [n][chosen]
   AlignedFloats of_experts_;          // [n][chosen][width]
   AlignedFloats logits_;              // [m][vocabulary, padded to whole groups], where that is padded
   std::vector<std::uint8_t> finite_;  // [m] of the rows of logits
   ActivationRows normed_, attended_, activated_, last_;
+  ActivationRows convolved_;
   ActivationRows first_;  // where they are given
   AttentionPaths paths_;
   std::vector<AttentionTask> tasks_;

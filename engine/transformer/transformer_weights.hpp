@@ -31,6 +31,16 @@ struct PackedLayer {
   PackedMixture mixture;
 };
 
+// DFlash 2's convolutions along a block, of what attention and the network of a layer read and of what they give.
+struct PackedConvolution {
+  std::vector<float> base;  // [2, taps, width] of inputs and of outputs; tap t reads the token t places before
+  // [2 * taps * groups, width] what a token's normed row adds to the taps of a group of columns; null: no convolution.
+  std::shared_ptr<const PackedMatrix> kernel;
+};
+struct LayerConvolutions {
+  PackedConvolution attention, network;
+};
+
 struct TransformerWeights {
   ModelDescription shape;
   std::shared_ptr<const PackedMatrix> embedding;

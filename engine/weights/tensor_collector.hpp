@@ -29,11 +29,12 @@ class TensorCollector {
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return found_.contains(name); }
 
-  // Input errors of these four name the tensor: it is missing, has another shape, holds integers or, of the last, does
+  // Input errors of these five name the tensor: it is missing, has another shape, holds integers or, of the last, does
   // not. Error (internal): it was taken before.
   const std::vector<std::int64_t>& shape_of(const std::string& name) const;
   WeightTensor take(const std::string& name, std::int64_t rows, std::int64_t columns);
   WeightTensor take(const std::string& name, std::int64_t length);
+  WeightTensor take_shape(const std::string& name, const std::vector<std::int64_t>& shape);
   std::vector<std::int64_t> take_integers(const std::string& name, std::int64_t length);
 
   // "folder: tensor 'name'", for messages about one that is there.
@@ -55,7 +56,6 @@ class TensorCollector {
   void add(const std::string& name, Found found);
   const Found& find(const std::string& name) const;
   const Found& use(const std::string& name, const std::vector<std::int64_t>& shape);
-  WeightTensor take_shape(const std::string& name, const std::vector<std::int64_t>& shape);
 
   std::string path_, of_;
   std::shared_ptr<const void> owner_;

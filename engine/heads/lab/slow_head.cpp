@@ -254,6 +254,45 @@ std::vector<float> SlowHead::mixture(const PackedLayer& layer, const std::vector
   return out;
 }
 
+// The rows of a block through the taps of one side of a convolution; kernels: by row, of both sides.
+std::vector<std::vector<float>> SlowHead::convolved(const PackedConvolution& conv, std::size_t side,
+                                                    const std::vector<std::vector<float>>& kernels,
+                                                    std::vector<std::vector<float>> rows) const {
+  if (!conv.kernel) return rows;
+  const std::size_t width = rows[0].size(), taps = conv.base.size() / 2 / width;
+  const std::size_t groups = kernels[0].size() / 2 / taps;
+  std::vector<std::vector<float>> out(rows.size(), std::vector<float>(width, 0.0f));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t d = 0; d < width; ++d)
+      for (std::size_t tap = side * taps; tap < (side + 1) * taps && tap - side * taps <= i; ++tap)
+        out[i][d] += rows[i - (tap - side * taps)][d] *
+                     (conv.base[tap * width + d] + kernels[i][tap * groups + d / (width / groups)]);
+  return out;
+}
+
+// DFlash 2: the best tokens of a row, with what their codes say behind the token before; the others are impossible.
+SlowHead::Row SlowHead::selected(const Row& row, const std::vector<float>& before) {
+  std::vector<float> gate = product(*head_->markov_gate, row.state);
+  spread_nan(gate);
+  std::vector<std::pair<float, std::size_t>> order;
+  for (std::size_t i = 0; i < row.logits.size(); ++i) order.emplace_back(-row.logits[i], i);
+  Row out{std::vector<float>(order.size(), -std::numeric_limits<float>::infinity()), {}};
+  if (std::isnan(row.logits[0])) return {row.logits, {}};
+  std::ranges::sort(order);
+  order.resize(std::min(order.size(), static_cast<std::size_t>(description().select_top_k)));
+  bool is_finite = true;
+  for (const auto& [negated, column] : order) {
+    std::vector<float> code(before.size());
+    head_->markov_out->decode_row(static_cast<std::int64_t>(column), code);
+    float sum = 0.0f;
+    for (std::size_t r = 0; r < code.size(); ++r) sum += before[r] * gate[r] * code[r];
+    out.logits[column] = -negated + sum;
+    is_finite = is_finite && std::isfinite(out.logits[column]);
+  }
+  if (!is_finite) std::ranges::fill(out.logits, std::numeric_limits<float>::quiet_NaN());
+  return out;
+}
+
 // Tokens that see the entries before them and each other; their own entries are written. Not to the end: what lies
 // behind the last layer's keys and values is left out.
 void SlowHead::run_layers(Rows& rows, std::span<const Entry* const> before, std::int64_t first_position,
@@ -264,21 +303,35 @@ void SlowHead::run_layers(Rows& rows, std::span<const Entry* const> before, std:
   const std::vector<PackedLayer>& layers = head_->body.layers;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const PackedLayer& layer = layers[l];
-    std::vector<std::vector<float>> in;
-    for (std::size_t i = 0; i < rows.residual.size(); ++i) {
+    const LayerConvolutions conv = head_->convolutions.empty() ? LayerConvolutions{} : head_->convolutions[l];
+    std::vector<std::vector<float>> in, kernels, out;
+    const auto kernels_of = [&](const PackedConvolution& of) {
+      kernels.clear();
+      for (std::size_t i = 0; i < in.size() && of.kernel; ++i) kernels.push_back(product(*of.kernel, in[i]));
+    };
+    for (std::size_t i = 0; i < rows.residual.size(); ++i)
       in.push_back(l == 0 && !rows.first.empty() ? rows.first[i] : normed(rows.residual[i], layer.attention_norm));
-      store(layer, in[i], rows.rotations[i], entries[i]);
-    }
+    kernels_of(conv.attention);
+    in = convolved(conv.attention, 0, kernels, std::move(in));
+    for (std::size_t i = 0; i < in.size(); ++i) store(layer, in[i], rows.rotations[i], entries[i]);
     if (!to_the_end && l + 1 == layers.size()) return;
     for (std::size_t i = 0; i < in.size(); ++i) {
       std::vector<float> query = product(*layer.query, in[i]);
       finish(query, layer.query_bias, layer.query_norm, rows.rotations[i]);
       for (float& x : query) x *= scale;
-      std::vector<float>& residual = rows.residual[i];
-      add_to(residual, product(*layer.attention_out, attention(query, seen, l, first_position)));
-      const std::vector<float> middle = normed(residual, layer.feed_forward_norm);
-      add_to(residual, layer.mixture.router ? mixture(layer, middle) : network(layer, middle));
+      out.push_back(product(*layer.attention_out, attention(query, seen, l, first_position)));
     }
+    out = convolved(conv.attention, 1, kernels, std::move(out));
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      add_to(rows.residual[i], out[i]);
+      in[i] = normed(rows.residual[i], layer.feed_forward_norm);
+    }
+    kernels_of(conv.network);
+    in = convolved(conv.network, 0, kernels, std::move(in));
+    for (std::size_t i = 0; i < in.size(); ++i)
+      out[i] = layer.mixture.router ? mixture(layer, in[i]) : network(layer, in[i]);
+    out = convolved(conv.network, 1, kernels, std::move(out));
+    for (std::size_t i = 0; i < in.size(); ++i) add_to(rows.residual[i], out[i]);
   }
 }
 
@@ -398,12 +451,15 @@ SlowHead::Row SlowHead::block_row(Text& text, std::span<const Token> tokens, con
     }
     std::vector<Entry> entries(rows.residual.size());
     run_layers(rows, pointers_to(std::span(text.entries).first(static_cast<std::size_t>(newest))), 0, entries, true);
-    for (const std::vector<float>& residual : rows.residual) text.block_rows.push_back(logits_of(residual));
+    for (const std::vector<float>& residual : rows.residual)
+      text.block_rows.push_back({logits_of(residual), normed(residual, head_->body.out_norm)});
   }
-  Row row{text.block_rows[path.size() + (description().from_anchor ? 0 : 1)], {}};
+  const Row& of_slot = text.block_rows[path.size() + (description().from_anchor ? 0 : 1)];
+  Row row{of_slot.logits, {}};
   if (!head_->markov_in) return row;
   std::vector<float> before(static_cast<std::size_t>(head_->markov_in->columns()));
   head_->markov_in->decode_row(path.empty() ? tokens.back() : path.back(), before);
+  if (head_->markov_gate) return selected(of_slot, before);
   std::vector<float> bias = product(*head_->markov_out, before);
   spread_nan(bias);
   add_to(row.logits, bias);

@@ -38,9 +38,9 @@ class SlowHead {
       Row row;
       std::vector<Entry> entries;  // of the newest token's pair and of those of the path
     };
-    std::size_t drafted_at = 0;                  // length of the text behind which the nodes hang
-    std::map<std::vector<Token>, Node> nodes;    // by path
-    std::vector<std::vector<float>> block_rows;  // of a block head: by slot
+    std::size_t drafted_at = 0;                // length of the text behind which the nodes hang
+    std::map<std::vector<Token>, Node> nodes;  // by path
+    std::vector<Row> block_rows;               // of a block head, with states: by slot
     std::int64_t size_bytes() const;
   };
 
@@ -79,6 +79,10 @@ class SlowHead {
   std::vector<float> attention(const std::vector<float>& query, std::span<const Entry* const> seen, std::size_t layer,
                                std::int64_t first_position) const;
   std::vector<float> network(const auto& of, const std::vector<float>& x);
+  std::vector<std::vector<float>> convolved(const PackedConvolution& conv, std::size_t side,
+                                            const std::vector<std::vector<float>>& kernels,
+                                            std::vector<std::vector<float>> rows) const;
+  Row selected(const Row& row, const std::vector<float>& before);
   std::vector<float> mixture(const PackedLayer& layer, const std::vector<float>& x);
   void run_layers(Rows& rows, std::span<const Entry* const> before, std::int64_t first_position,
                   std::span<Entry> entries, bool to_the_end);

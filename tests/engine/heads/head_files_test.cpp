@@ -81,9 +81,11 @@ TEST_CASE("what the files of a head say becomes its description") {
                                   {"EAGLE eagle1", HeadFamily::eagle1, "EAGLE", {}, 40, 0, 0},
                                   {"speculators eagle1", HeadFamily::eagle1, "speculators", {}, 40, 0, 5},
                                   {"speculators dflash", HeadFamily::dflash, "speculators", {2, 6}, 10, 0, 7},
+                                  {"speculators dflash2", HeadFamily::dflash, "speculators", {2, 6}, 40, 0, 7},
                                   {"speculators dspark", HeadFamily::dflash, "speculators", {2, 6}, 10, 0, 7},
                                   {"speculators mtp", HeadFamily::mtp, "speculators", {}, 40, 12, 3},
                                   {"DFlash dflash", HeadFamily::dflash, "DFlash", {2, 6, 10}, 40, 12, 15},
+                                  {"DFlash dflash2", HeadFamily::dflash, "DFlash", {2, 6, 10}, 40, 12, 15},
                                   {"DFlash dspark", HeadFamily::dflash, "DFlash", {2, 6, 10}, 40, 12, 7},
                                   {"DeepSpec eagle3", HeadFamily::eagle3, "DeepSpec", {2, 6, 10}, 40, 12, 7},
                                   {"DeepSpec dspark", HeadFamily::dflash, "DeepSpec", {2, 6, 10}, 40, 12, 7},
@@ -117,6 +119,9 @@ TEST_CASE("what the files of a head say becomes its description") {
   CHECK(dflash.block_len == 8);
   CHECK(dflash.mask_token == 39);
   CHECK_FALSE(dflash.from_anchor);
+  const HeadTensors dflash2 = open_folder(speculators_dflash2());
+  CHECK(dflash2.description.select_top_k == 7);
+  CHECK(dflash2.convolutions.size() == 2);
   CHECK(open_folder(speculators_dspark()).description.from_anchor);
   CHECK(open_folder(dspark_of_deepspec()).description.from_anchor);
   CHECK(open_folder(mtp_of_deepseek()).description.zero_first_embedding);
@@ -356,7 +361,8 @@ TEST_CASE("a head whose settings are missing, contradictory or of another kind i
   unknown_setting.config["speculators_config"]["proposal_methods"][0]["temperature"] = 0.7;
   const std::vector<Case> cases{
       {with(speculators_eagle3(), {{"speculators_model_type", "peagle"}}), "'peagle', and P-EAGLE is not implemented"},
-      {with(speculators_eagle3(), {{"speculators_model_type", "eagle4"}}), "'eagle4'; expected eagle3, dflash, dspark"},
+      {with(speculators_eagle3(), {{"speculators_model_type", "eagle4"}}),
+       "'eagle4'; expected eagle3, dflash, dflash2, dspark"},
       {no_switch, "'norm_before_residual' is missing; expected true or false"},
       {no_layers, "'aux_hidden_state_layer_ids' is missing; expected a list of layers"},
       {no_block, "'block_size' is missing; expected an integer"},
@@ -413,9 +419,16 @@ TEST_CASE("a head whose settings are missing, contradictory or of another kind i
       {with(mtp_of_qwen(), {{"model_type", "qwen3_next"}}), "is 'qwen3_next'; expected one of llama, qwen2, qwen3"},
       {speculators_eagle3().weights("mask_hidden", {1, 1, 96}), "'mask_hidden': belongs to P-EAGLE, which is not"},
       {dflash_of_z_lab().weights("layers.0.attention_conv.base_kernel", {2, 3, 32}),
-       "belongs to DFlash 2's convolutions"},
+       "'layers.0.attention_conv.base_kernel': is read by nothing of dflash in the format DFlash"},
       {dflash_of_z_lab().weights("candidate_selector.hidden_projection.weight", {4, 32}),
-       "belongs to DFlash 2's selector, which is not implemented"}};
+       "'candidate_selector.hidden_projection.weight': is read by nothing of dflash"},
+      {with(speculators_dflash2(), {{"conv_kernel_size", 9}}), "'conv_kernel_size' is 9; expected at most 8"},
+      {with(speculators_dflash2(), {{"conv_group_size", 5}}), "'conv_group_size' is 5; expected a divisor of 32"},
+      {with(speculators_dflash2(), {{"selector_top_k", 41}}), "'selector_top_k' is 41; expected at most 40"},
+      {with(speculators_dflash2(), {{"selector_top_k", nullptr}, {"selector_rank", 32}}),
+       "'candidate_selector.predecessor_codebook': has shape [40, 64]; expected [40, 32]"},
+      {with(speculators_dflash2(), {{"draft_vocab_size", 10}}), "'draft_vocab_size' is 10; expected 40"},
+      {with(dflash2_of_z_lab(), {{"selector_rank", nullptr}}, "dflash_config"), "'selector_rank' is missing"}};
   for (const Case& of : cases) CHECK_THAT(refusal(of.files), Contains(of.error));
 
   HeadFiles nothing{"", layer_config(), {}, {}};

@@ -188,6 +188,31 @@ inline HeadFiles speculators_dflash() {
   return head.reduced_vocabulary();
 }
 
+inline void add_selector(HeadFiles& head) {
+  for (const char* const conv :
+       {"layers.0.attention_conv", "layers.0.mlp_conv", "layers.1.attention_conv", "layers.1.mlp_conv"})
+    head.weights(conv + std::string(".base_kernel"), {2, 3, 32})
+        .weights(conv + std::string(".kernel_projection.weight"), {12, 32});
+  const std::string selector = "candidate_selector.";
+  head.weights(selector + "predecessor_codebook", {40, 64}).weights(selector + "successor_codebook", {40, 64});
+  head.weights(selector + "hidden_projection.weight", {64, 32});
+}
+
+// Of DFlash 2.
+inline const nlohmann::json kSelector{
+    {"conv_kernel_size", 3}, {"conv_group_size", 16}, {"selector_rank", 64}, {"selector_top_k", 7}};
+
+inline HeadFiles speculators_dflash2() {
+  HeadFiles head{"speculators dflash2", speculators_config("dflash2", layer_config("qwen3"), 7), {}, {}};
+  head.config["transformer_layer_config"].update({{"num_hidden_layers", 2}});
+  head.config.update(
+      {{"draft_vocab_size", 40}, {"block_size", 8}, {"mask_token_id", 39}, {"aux_hidden_state_layer_ids", {2, 6}}});
+  head.config.update(kSelector);
+  add_block_layers(head);
+  add_selector(head);
+  return head.weights("fc.weight", {32, 64});
+}
+
 inline HeadFiles speculators_dspark() {
   HeadFiles head = speculators_dflash();
   head.label = "speculators dspark";
@@ -221,6 +246,15 @@ inline HeadFiles dflash_of_z_lab() {
                       {"dflash_config", {{"mask_token_id", 38}, {"target_layer_ids", {1, 5, 9}}}}});
   add_block_layers(head);
   return head.weights("fc.weight", {32, 96});
+}
+
+inline HeadFiles dflash2_of_z_lab() {
+  HeadFiles head = dflash_of_z_lab();
+  head.label = "DFlash dflash2";
+  head.config["architectures"] = {"DFlash2DraftModel"};
+  head.config["dflash_config"].update(kSelector);
+  add_selector(head);
+  return head;
 }
 
 inline HeadFiles dspark_of_specforge() {
@@ -372,9 +406,11 @@ inline std::vector<HeadFiles> head_folders() {
           eagle1(),
           eagle_of_speculators_01(),
           speculators_dflash(),
+          speculators_dflash2(),
           speculators_dspark(),
           speculators_mtp(),
           dflash_of_z_lab(),
+          dflash2_of_z_lab(),
           dspark_of_specforge(),
           eagle3_of_deepspec(),
           dspark_of_deepspec(),

@@ -19,6 +19,7 @@ struct RandomHeadOptions {
   bool zero_first_embedding = false;  // of mtp
   bool from_anchor = false;           // of dflash
   bool markov = false;                // of dflash, from the anchor
+  bool selector = false;              // of dflash: DFlash 2
   std::int64_t layers = 1;
   ExpertShape experts = {};  // in every layer
 };
@@ -113,6 +114,17 @@ struct RandomHead {
         tensors.confidence_bias = store.vector("confidence.bias", 1, 0.5f, 0.1f);
       }
     }
+    if (options.selector) {
+      head.select_top_k = 12;
+      tensors.markov_in = matrix("predecessors", target.vocab_size, 32);
+      tensors.markov_out = matrix("successors", options.token_map ? target.vocab_size : shape.vocab_size, 32);
+      tensors.markov_gate = matrix("hidden_projection", 32, width);
+      for (std::int64_t l = 0; l < shape.num_layers; ++l) {
+        auto& of_layer = tensors.convolutions.emplace_back();
+        for (HeadTensors::Convolution& conv : of_layer)  // 3 taps, groups of 16
+          conv = {store.vector("base", 2 * 3 * width, 0.5f, 0.3f), matrix("kernel", 2 * 3 * width / 16, width)};
+      }
+    }
     for (int i = 0; family == HeadFamily::medusa && i < 4; ++i) {
       MedusaTensors& medusa = tensors.medusa.emplace_back();
       medusa.blocks.push_back({matrix("block", width, width), store.vector("block.bias", width, 0.0f, 0.1f)});
@@ -168,6 +180,9 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
   add("dflash", HeadFamily::dflash, {.layers = 2});
   add("dflash from the anchor", HeadFamily::dflash, {.from_anchor = true});
   add("dspark", HeadFamily::dflash, {.markov = true, .layers = 2});
+  add("dflash 2", HeadFamily::dflash, {.reduced_vocabulary = false, .selector = true, .layers = 2});
+  add("dflash 2 with a token map, from the anchor", HeadFamily::dflash,
+      {.kind = TensorKind::f16, .token_map = true, .from_anchor = true, .selector = true});
   add("medusa", HeadFamily::medusa);
   return heads;
 }

@@ -42,7 +42,8 @@ TEST_CASE("every row, state and draft of every head is what a slow head computes
     const HeadSchedule schedule = random_head_schedule(random, 117);
     const auto of_head = head.weights(seed % 4 == 3 ? 4 : 0);
     HeadDrafter drafter(std::make_shared<DraftHead>(of_head, target, "test head"),
-                        seed % 3 == 2 ? std::optional(0.7f) : std::nullopt, seed / kinds % 2 == 1);
+                        seed % 3 == 2 ? std::optional(0.7f) : std::nullopt,
+                        seed / kinds % 2 == 1 && of_head->description.select_top_k == 0);
     // Little memory: rows are compared while the run goes on.
     AcceptanceOracle oracle(of_head, target, seed % 4 == 0 ? scalar_transformer_kernels() : transformer_kernels(),
                             seed % 2 == 0 ? 20'000 : 64 << 20);
