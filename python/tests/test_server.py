@@ -21,7 +21,6 @@ FOUND = [
     ("top_k ignored", "draws", "draws, "), ("min_p lost from the second token on", "draws", "draws, min_p"),
     ("logit_bias lost on bonus tokens", "draws", "draws, "), ("presence_penalty ignored", "draws", "draws, penalties"),
     ("logit_bias behind the temperature", "draws", "draws, penalties"),
-    ("temperature at most 1", "draws", "draws, min_p"),
     ("top_k lost on bonus tokens", "draws", "draws, "), ("history of a batch mate", "draws", "draws, penalties"),
     ("logprobs of the row before", "draws", "draws, "), ("one random number for two tokens", "draws", "draws, "),
     ("seed ignored", "seeds", "seed"), ("seed of the process", "seeds", "no seed"),

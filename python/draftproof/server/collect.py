@@ -22,7 +22,7 @@ PROMPTS = [
 # top_k stays below the list's length, so that the last kept token and the next one are both seen.
 CASES = {
     "plain": {"temperature": 1.0, "top_k": -2},
-    "min_p": {"temperature": 1.5, "top_k": -2, "min_p": 0.1},
+    "min_p": {"temperature": 1.3, "top_k": -2, "min_p": 0.1},
     "top_p": {"temperature": 1.0, "top_k": -2, "top_p": 0.9},
     "top_k": {"temperature": 1.0, "top_k": 7, "top_p": 0.9},  # so short that top_p over all tokens often cuts nothing
     "temperature": {"temperature": 0.6, "top_k": -2},
