@@ -22,7 +22,7 @@ std::vector<std::int32_t> known_layers(const HeadTensors& head, std::int64_t num
 
 // The rule by which a head whose files do not say reads its target of L layers.
 std::string rule_of(const HeadDescription& head) {
-  if (head.family == HeadFamily::eagle3) return "behind layers 2, L / 2 and L - 3 of L, counted from 1";
+  if (joins_pairs(head.family)) return "behind layers 2, L / 2 and L - 3 of L, counted from 1";
   if (head.family == HeadFamily::dflash) return "behind layers spread evenly from 2 to L - 2, counted from 1";
   return "the last norm";
 }

@@ -141,7 +141,7 @@ void DraftHead::run_pairs(const HeadBatch& batch, std::span<const float> states,
       norm(state, head.hidden_norm, row + width);
   }
   PassInput input{.first_position = 1, .tails = batch.tails};
-  if (description().family == HeadFamily::eagle3) {
+  if (joins_pairs(description().family)) {
     residual_.resize(n * width);
     for (std::size_t i = 0; i < n; ++i)
       std::copy_n(description().norm_before_residual ? rows_.data() + i * columns + width : states.data() + i * width,

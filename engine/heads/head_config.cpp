@@ -183,7 +183,7 @@ void read_features(const HeadFormat& format, const JsonFields& config, const Jso
   d.feature_layers = rising_layers(block.where(), format.layer_ids, ids, are_outputs ? 1 : format.ids_below);
   head.num_features = std::ssize(ids);
   // As many as the family's rule gives.
-  if (ids.empty()) head.num_features = d.family == HeadFamily::eagle3 ? 3 : d.shape.num_layers;
+  if (ids.empty()) head.num_features = joins_pairs(d.family) ? 3 : d.shape.num_layers;
   // hidden_states[L] of the library behind z-lab's ids is the normed state, unlike the others.
   if (d.target_layers != 0 && !ids.empty() && d.feature_layers.back() >= d.target_layers)
     refuse(block, in_quotes(format.layer_ids) + " has " + std::to_string(ids.back()) +
@@ -210,12 +210,16 @@ void read_layers(const JsonFields& config, const TensorCollector& tensors, HeadC
   head.description.target_vocab_size = size_of(config, "vocab_size");
 }
 
-void read_block(const JsonFields& config, const JsonFields& block, HeadDescription& head) {
+void read_mask(const JsonFields& block, HeadDescription& head) {
   const std::int64_t token = block.required_integer("mask_token_id");
   if (token < 0 || token >= head.target_vocab_size)
     refuse_value(block, "mask_token_id", std::to_string(token),
                  "a token below " + std::to_string(head.target_vocab_size) + ", the target's vocabulary");
   head.mask_token = static_cast<Token>(token);
+}
+
+void read_block(const JsonFields& config, const JsonFields& block, HeadDescription& head) {
+  read_mask(block, head);
   const std::optional<std::int64_t> outside = config.integer("block_size"), inside = block.integer("block_size");
   if (outside && inside && *outside != *inside)
     refuse(config, "'block_size' is " + std::to_string(*outside) + ", and " + std::to_string(*inside) +
@@ -328,6 +332,7 @@ HeadConfig read_format(const HeadFormat& format, const JsonFields& config, const
   if (d.family == HeadFamily::mtp) count_target_layers(tensors, head);
   if (d.family == HeadFamily::dflash) read_block(config, block, d);
   if (format.type == "dflash2") read_selector(config, block, is_speculators, head);
+  if (d.family == HeadFamily::peagle) read_mask(block, d);
   if (format.name != "DeepSpec" || d.family != HeadFamily::eagle3) return head;
   d.trained_len = static_cast<std::int32_t>(size_or(config, "ttt_length", 0));
   if (d.shape.num_layers != 1) refuse_value(config, "num_hidden_layers", std::to_string(d.shape.num_layers), "1");
@@ -392,12 +397,9 @@ bool is_medusa(const JsonFields& config) {
 const HeadFormat& speculators_format_of(const JsonFields& config) {
   const std::string type = config.required_string("speculators_model_type");
   if (const HeadFormat* const format = find_format("speculators", type)) return *format;
-  if (type == "peagle")
-    refuse_value(config, "speculators_model_type", "'peagle', and P-EAGLE is not implemented",
-                 "eagle3, dflash, dflash2, dspark, mtp or eagle");
-  const std::vector<std::string> known{"eagle3", "dflash", "dflash2", "dspark", "mtp", "eagle"};
+  const std::vector<std::string> known{"eagle3", "peagle", "dflash", "dflash2", "dspark", "mtp", "eagle"};
   refuse_value(config, "speculators_model_type", in_quotes(type),
-               "eagle3, dflash, dflash2, dspark, mtp or eagle" + did_you_mean(type, known));
+               "eagle3, peagle, dflash, dflash2, dspark, mtp or eagle" + did_you_mean(type, known));
 }
 
 // Found by the config's keys alone; null: none, or Medusa.
@@ -448,7 +450,6 @@ void refuse_other_kinds(const TensorCollector& tensors) {
                              {"ffn_conv_", "DFlash 2's convolutions in GGUF"},
                              {"selector_pred", "DFlash 2's selector in GGUF"},
                              {"selector_succ", "DFlash 2's selector in GGUF"},
-                             {"mask_hidden", "P-EAGLE"},
                              {"hydra_", "Hydra"}};
   for (const std::string& name : tensors.names())
     for (const Kind& kind : kKinds)

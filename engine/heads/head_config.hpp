@@ -36,7 +36,7 @@ struct HeadNames {
   std::string embedding = {}, head = {};            // may be missing from the files: then the target's
   std::string embed_norm = {}, hidden_norm = {}, fuse_norm = {}, out_norm = {};
   std::string feature_norms = {};  // prefix, followed by a number and ".weight"
-  std::string fuse = {}, fuse_bias = {};
+  std::string fuse = {}, fuse_bias = {}, mask_hidden = {};
   std::string markov_in = {}, markov_gate = {}, markov_out = {}, confidence = {}, confidence_bias = {};
 };
 
@@ -71,8 +71,8 @@ bool describes_head(const JsonFields& config);
 // Do the names of its tensors say so?
 bool describes_head(const TensorCollector& tensors);
 
-// Input errors naming file and key: no format of the above, or a head that is not implemented (P-EAGLE,
-// Domino, gated Markov heads, ...); a key that is missing, contradicts another or may change the arithmetic.
+// Input errors naming file and key: no format of the above, or a head that is not implemented (Domino,
+// Hydra, ...); a key that is missing, contradicts another or may change the arithmetic.
 HeadConfig read_head_config(const JsonFields& config, const TensorCollector& tensors);
 
 // Is `key` one of the words of a list, each with a space on both sides?

@@ -21,6 +21,7 @@ namespace {
 constexpr std::int32_t kTreeTopK = 10;       // EAGLE-2's, of a node and of a level
 constexpr std::int64_t kLateRowsMax = 1024;  // of a pass that only stores
 constexpr std::int64_t kFreshRowsMax = 17;   // of a request that drafted in the step before
+constexpr std::int64_t kMasked = -1;         // position of features that stand for no token's
 constexpr std::size_t kSidesMax = 2;         // of a draft: the request's tokens and the companion's
 
 }  // namespace
@@ -127,8 +128,10 @@ void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<co
 }
 
 // Adds the tokens of a stream at positions [begin, end), a chain behind its context, with the features that their
-// entries are made of: those of the tokens before them, of blocks their own.
-void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache) {
+// entries are made of: those of the tokens before them, of blocks their own. Behind them `masks` places that are masked,
+// with entries from a slot on.
+void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache,
+                             std::int32_t masks, std::int64_t mask_slot) {
   const std::int64_t before = cache.first_entry();
   if (before == 1 && begin == 1) cache.kv().clear_slot(side.kv.slot(0));
   for (std::int64_t p = begin; p < end; ++p) {
@@ -136,6 +139,11 @@ void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t 
                side.kv.slot(p));
     batch_.add_features(cache.features(side.kv, p - before));
     batch_.origins.emplace_back(&side, p - before);
+  }
+  for (std::int32_t i = 0; i < masks; ++i) {
+    batch_.add(head_->description().mask_token, end + i, batch_.size() - 1, mask_slot + i);
+    batch_.add_features(head_->weights().mask_hidden);
+    batch_.origins.emplace_back(&side, kMasked);
   }
   batch_.contexts.push_back({side.kv.blocks, begin});
 }
@@ -146,7 +154,8 @@ void HeadDrafter::store_batch(HeadEntries& cache) {
     const auto width = static_cast<std::size_t>(head_->state_width());
     std::size_t row = 0;
     for (const auto& [side, position] : batch_.origins)
-      on_state(side->request, side->stream_index, position, std::span(batch_.states).subspan(row++ * width, width));
+      if (const std::size_t at = row++; position != kMasked)
+        on_state(side->request, side->stream_index, position, std::span(batch_.states).subspan(at * width, width));
   }
   if (head_->description().family == HeadFamily::dflash)
     head_->store_context(batch_.view(), batch_.states, cache.kv());
@@ -306,15 +315,18 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
   catch_up(growths, cache);
   const auto caught_up = std::chrono::steady_clock::now();
   batch_.clear();
-  std::int64_t late_rows = 0;
+  std::int64_t late_rows = 0, mask_slot = cache.scratch();
   for (const Growth& growth : growths)
     for (const Side& side : growth.sides) {
       const std::int64_t end = side.newest() + cache.first_entry();  // the newest token's pair gives the first row
       const std::int64_t from = std::min(cache.lacking_from(side), side.newest());
       late_rows += std::max<std::int64_t>(end - from - kFreshRowsMax, 0);
-      if (from < end) add_tokens(side, from, end, cache);
+      const std::int32_t masks = description.family == HeadFamily::peagle ? growth.length_max - 1 : 0;
+      if (from < end) add_tokens(side, from, end, cache, masks, mask_slot);
+      mask_slot += masks;
       cache.mark_stored(side, from, end);
-      if (cache.first_entry() == 1) batch_.wanted.push_back(batch_.size() - 1);
+      for (std::int32_t i = masks; cache.first_entry() == 1 && i >= 0; --i)
+        batch_.wanted.push_back(batch_.size() - 1 - i);
     }
   const std::int64_t num_rows = std::ssize(batch_.tokens);
   if (num_rows > 0) store_batch(cache);
@@ -336,8 +348,10 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
         batch_.contexts.push_back({side.kv.blocks, side.newest()});
       }
     head_->run_blocks(batch_.view(), cache.kv(), output_);
+  }
+  std::size_t row = 0;
+  if (drafts_in_parallel(description.family)) {
     const bool has_markov = head_->weights().markov_in != nullptr;
-    std::size_t row = 0;
     for (Growth& growth : growths)
       for (std::size_t s = 0; s < growth.sides.size(); ++s) {
         for (std::int32_t level = 0; level < growth.length_max; ++level, ++row) {
@@ -358,7 +372,6 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
       }
     return;
   }
-  std::size_t row = 0;
   for (Growth& growth : growths)
     for (std::size_t s = 0; s < growth.sides.size(); ++s, ++row) {
       growth.take_row(s, std::span(output_.logits).subspan(row * rows, rows), growth.root.row);
@@ -371,7 +384,7 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
 void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cache) {
   const auto rows = static_cast<std::size_t>(head_->num_rows());
   const HeadFamily family = head_->description().family;
-  if (family == HeadFamily::medusa || (family == HeadFamily::dflash && !head_->weights().markov_in)) return;
+  if (drafts_in_parallel(family) && !head_->weights().markov_in) return;
   batch_.clear();
   if (family == HeadFamily::dflash) output_.logits.clear();
   for (Growth& growth : growths)

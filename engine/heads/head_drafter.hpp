@@ -62,7 +62,8 @@ class HeadDrafter final : public Drafter {
  private:
   struct Growth;
   struct Side;
-  void add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache);
+  void add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache, std::int32_t masks = 0,
+                  std::int64_t mask_slot = 0);
   void store_batch(HeadEntries& cache);
   void catch_up(std::span<Growth> growths, HeadEntries& cache);
   std::vector<Side> sides_of(const DraftContext& context, HeadEntries& cache) const;

@@ -150,6 +150,7 @@ void take_head(TensorCollector& tensors, HeadConfig& config, HeadTensors& out) {
   const std::int64_t fused = fuses_features(d.family) ? features : width + d.target_width;
   out.fuse = tensors.take(names.fuse, width, fused);
   if (config.has_fuse_bias.value_or(there(names.fuse_bias))) out.fuse_bias = tensors.take(names.fuse_bias, width);
+  if (named(names.mask_hidden)) out.mask_hidden = tensors.take_shape(names.mask_hidden, {1, 1, features});
   if (named(names.fuse_norm)) out.fuse_norm = tensors.take(names.fuse_norm, features);
   for (std::int64_t i = 0; i < config.num_features && named(names.feature_norms); ++i)
     out.feature_norms.push_back(tensors.take(names.feature_norms + std::to_string(i) + ".weight", d.target_width));
@@ -167,7 +168,7 @@ void take_head(TensorCollector& tensors, HeadConfig& config, HeadTensors& out) {
         tensors.take(names.confidence, 1, width + (config.confidence_reads_markov ? config.markov_rank : 0));
     out.confidence_bias = tensors.take(names.confidence_bias, 1);
   }
-  const std::int64_t first_width = d.family == HeadFamily::eagle3 ? 2 * width : width;
+  const std::int64_t first_width = joins_pairs(d.family) ? 2 * width : width;
   out.layers.push_back(
       take_layer(tensors, names.first_layer, *names.of_layer, d.shape, first_width, config.has_first_norm));
   if (d.shape.num_layers > 1 && names.later_layers.empty())
@@ -293,8 +294,8 @@ std::vector<const WeightTensor*> tensors_of(const HeadTensors& head) {
   const auto add = [&](const WeightTensor& tensor) {
     if (tensor.is_there()) all.push_back(&tensor);
   };
-  for (const WeightTensor* const tensor :
-       {&head.embedding, &head.embed_norm, &head.hidden_norm, &head.fuse_norm, &head.fuse, &head.fuse_bias})
+  for (const WeightTensor* const tensor : {&head.embedding, &head.embed_norm, &head.hidden_norm, &head.fuse_norm,
+                                           &head.fuse, &head.fuse_bias, &head.mask_hidden})
     add(*tensor);
   for (const WeightTensor& norm : head.feature_norms) add(norm);
   for (const LayerWeights& layer : head.layers)

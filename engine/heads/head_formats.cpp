@@ -57,6 +57,11 @@ const HeadNames kEagle3Names{.first_layer = "layers.0",  // EAGLE and SpecForge:
                              .out_norm = "norm.weight",
                              .fuse = "fc.weight",
                              .fuse_bias = "fc.bias"};
+const HeadNames kPEagleNames = [] {
+  HeadNames names = kEagle3Names;
+  names.mask_hidden = "mask_hidden";
+  return names;
+}();
 const HeadNames kBlockNames{.first_layer = "layers.0",
                             .later_layers = "layers.",
                             .embedding = "embed_tokens.weight",
@@ -103,6 +108,13 @@ const HeadFormat kFormats[] = {
      .family = HeadFamily::eagle3,
      .names = kEagle3Names,
      .keys = {kSpeculatorsKeys, kEagle3Keys},
+     .layer_ids = kAuxiliaryIds,
+     .has_first_norm = false},
+    {.name = "speculators",
+     .type = "peagle",
+     .family = HeadFamily::peagle,
+     .names = kPEagleNames,
+     .keys = {kSpeculatorsKeys, kEagle3Keys, " mask_token_id "},
      .layer_ids = kAuxiliaryIds,
      .has_first_norm = false},
     {.name = "speculators",

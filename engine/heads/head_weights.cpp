@@ -8,7 +8,7 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"eagle1", "eagle3", "mtp", "dflash", "medusa"};
+constexpr std::array<std::string_view, 6> kNames{"eagle1", "eagle3", "mtp", "dflash", "medusa", "peagle"};
 
 // To nearest, halves to even, as Python's round().
 std::int64_t round_half_even(std::int64_t numerator, std::int64_t denominator) {
@@ -25,6 +25,7 @@ std::vector<std::int32_t> family_layers(const HeadDescription& head, std::int64_
     case HeadFamily::medusa:
       return {kLastNorm};
     case HeadFamily::eagle3:
+    case HeadFamily::peagle:
       layers = {2, num_layers / 2, num_layers - 3};
       break;
     case HeadFamily::dflash: {
@@ -83,6 +84,7 @@ HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
   for (const WeightTensor& norm : tensors.feature_norms) out.feature_norms.push_back(finite_values(norm));
   out.fuse = matrix(tensors.fuse);
   out.fuse_bias = finite_values(tensors.fuse_bias);
+  out.mask_hidden = finite_values(tensors.mask_hidden);
   out.body.shape = tensors.description.shape;
   for (const LayerWeights& layer : tensors.layers) {
     PackedLayer& packed = out.body.layers.emplace_back(pack_layer(layer, threads));

@@ -3,12 +3,14 @@
 //   pairs     eagle1, eagle3, mtp   the pair (state of token i, embedding of token i + 1) at RoPE position i predicts
 //                                   token i + 2; its own output is the next state
 //   parallel  medusa                head d reads the state of token i and predicts token i + 1 + d (d from 1)
+//             peagle                eagle3's pair, and behind it pairs (state of mask_hidden, embedding of the mask
+//                                   token), the d-th of which predicts token i + 2 + d: all in one causal pass
 //             dflash                a block of mask tokens behind the newest one, all at once, over the states of all
 //                                   tokens before
 //
 // The state of a token is what the head makes of the target's features of it. EAGLE-1 2401.15077, EAGLE-2 2406.16858,
 // EAGLE-3 2503.01840, Medusa 2401.10774, MTP 2412.19437 (section 2.2), DFlash 2602.06036, DSpark 2607.05147,
-// DFlash 2 z-lab/dflash.
+// DFlash 2 z-lab/dflash, P-EAGLE 2602.01469.
 #pragma once
 
 #include <array>
@@ -25,16 +27,21 @@
 
 namespace draftproof {
 
-enum class HeadFamily : std::uint8_t { eagle1, eagle3, mtp, dflash, medusa };
+enum class HeadFamily : std::uint8_t { eagle1, eagle3, mtp, dflash, medusa, peagle };
 
 std::string_view name_of(HeadFamily family);
 inline bool drafts_in_parallel(HeadFamily family) {
-  return family == HeadFamily::dflash || family == HeadFamily::medusa;
+  return family == HeadFamily::dflash || family == HeadFamily::medusa || family == HeadFamily::peagle;
+}
+
+// Does the first layer read an embedding and a state side by side?
+inline bool joins_pairs(HeadFamily family) {
+  return family == HeadFamily::eagle3 || family == HeadFamily::peagle;
 }
 
 // Are features fused into the state? Else the state is the feature, and a pair fuses it with its embedding.
 inline bool fuses_features(HeadFamily family) {
-  return family == HeadFamily::eagle3 || family == HeadFamily::dflash;
+  return joins_pairs(family) || family == HeadFamily::dflash;
 }
 
 // Stands for the target's last norm among feature layers, which are counted from 1 (ForwardBatch::hidden_layers).
@@ -56,7 +63,7 @@ struct HeadDescription {
   bool zero_first_embedding = false;  // mtp of DeepSeek: the embedding of the pair at position 0 is 0
   // dflash: the newest token and block_len - 1 masks. from_anchor: its own place predicts the next token too (DSpark).
   std::int32_t block_len = 0;
-  Token mask_token = 0;
+  Token mask_token = 0;  // of peagle too
   bool from_anchor = false;
   std::int32_t select_top_k = 0;  // DFlash 2: drafts are among a row's best so many tokens; 0: all
   std::int32_t trained_len = 0;   // drafts that it was trained for; 0: the files do not say
@@ -100,6 +107,7 @@ struct HeadTensors {
   std::vector<WeightTensor> feature_norms;
   WeightTensor fuse;       // eagle1, mtp: [width, 2 * width], of (embedding, state); eagle3, dflash: [width, features]
   WeightTensor fuse_bias;  // [width]
+  WeightTensor mask_hidden;          // [1, 1, features] of peagle: in place of a token's features
   std::vector<LayerWeights> layers;  // query, key and value of eagle3's first layer are 2 * width wide
   struct Convolution {
     WeightTensor base, kernel;
@@ -124,7 +132,7 @@ struct HeadWeights {
   std::vector<float> embed_norm, hidden_norm, fuse_norm;
   std::vector<std::vector<float>> feature_norms;
   std::shared_ptr<const PackedMatrix> fuse;  // null: the state is the feature
-  std::vector<float> fuse_bias;
+  std::vector<float> fuse_bias, mask_hidden;
   TransformerWeights body;  // its layers, the last norm, the head; embedding is null, head where it is the target's
   std::vector<LayerConvolutions> convolutions;  // by layer; empty: none
   struct Medusa {

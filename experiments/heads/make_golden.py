@@ -21,6 +21,8 @@ tests/engine/heads/golden/
 
     eagle1-eagle          EAGLE-1 by its authors' package `eagle-llm` 1.2.1, drafted by its own generate()
     eagle3-speculators    speculators 0.9.0; norm_before_residual off
+    peagle-speculators    speculators 0.9.0; the rows of all depths behind every row, of one forward(), which the
+                          drafts before are no input of
     eagle3-specforge      SpecForge 0.2.0, a norm for each feature (fc_norm)
     mtp-speculators       speculators 0.9.0. Its training repeats positions and attends to one step at a time; here its
     layer
@@ -210,6 +212,28 @@ def eagle3_speculators(inputs: Inputs, steps: int = 3) -> None:
             if i + step + 1 < rows:
                 chain[i + step + 1] = drafts[i, step]
     write_rows("eagle3-speculators", logits=logits, drafts=drafts)
+
+
+def peagle_speculators(inputs: Inputs, steps: int = 4) -> None:
+    from speculators.models.peagle import PEagleSpeculatorConfig, core
+
+    torch.manual_seed(20261130)
+    model = core.PEagleDraftModel(PEagleSpeculatorConfig(
+        transformer_layer_config=shape(LlamaConfig, 2), draft_vocab_size=DRAFT_VOCAB, target_hidden_size=WIDTH,
+        eagle_aux_hidden_state_layer_ids=LAYERS, mask_token_id=MASK,
+        speculators_config=speculation("peagle", steps)))
+    inputs.give(model)
+    save_speculator(model, "peagle-speculators")
+    rows = TOKENS - 1
+    anchors = torch.cat((torch.arange(rows), torch.arange(ROWS).repeat(steps - 1)))
+    depths = torch.cat((torch.zeros(rows, dtype=torch.long), torch.arange(1, steps).repeat_interleave(ROWS)))
+    core.generate_cod_sample_indices = lambda **_: (anchors, depths)  # every place instead of random ones
+    core.compute_metrics = lambda **_: (None, {})
+    seen = with_logits(model, lambda: model(
+        inputs.features.flatten(1)[None, :rows], inputs.tokens[None, 1:], torch.zeros(1, rows, dtype=torch.long),
+        verifier_last_hidden_states=torch.zeros(1, rows, WIDTH)))[0]
+    logits = torch.stack([seen[:ROWS], *seen[rows:].split(ROWS)])
+    write_rows("peagle-speculators", logits=logits, drafts=inputs.ids[logits.argmax(-1)].T.to(torch.int32))
 
 
 def mtp_speculators(inputs: Inputs, steps: int = 3) -> None:
@@ -517,6 +541,7 @@ def main() -> None:
         medusa_medusa(inputs)
         mtp_transformers(inputs, "qwen")
         mtp_transformers(inputs, "glm")
+        peagle_speculators(inputs)  # the last: it has a seed of its own
     files = [path for path in sorted(GOLDEN.rglob("*")) if path.is_file()]
     for path in files:
         print(f"{path.stat().st_size:8d}  {path.relative_to(GOLDEN)}")

@@ -346,7 +346,7 @@ std::vector<HeadFault> head_faults(const std::shared_ptr<const HeadWeights>& hea
       faults.weights(17, "rope base 10000 for " + number("%g", description.shape.rope_base),
                      [](HeadWeights& w) { w.description.shape.rope_base = 10'000.0; });
   }
-  if (is_block) {
+  if (is_block || description.family == HeadFamily::peagle) {
     // Tokens that stand in for a mask that was not read.
     const std::int64_t mask = description.mask_token;
     std::set<std::int64_t> others;

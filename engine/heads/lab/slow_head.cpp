@@ -357,7 +357,7 @@ SlowHead::Rows SlowHead::pair_rows(const std::vector<float>& state, Token token,
   both.insert(both.end(), hidden.begin(), hidden.end());
   Rows rows;
   rows.rotations = {position - 1};
-  if (description().family == HeadFamily::eagle3) {
+  if (joins_pairs(description().family)) {
     rows.residual = {description().norm_before_residual ? hidden : state};
     rows.first = {std::move(both)};
     return rows;
@@ -398,6 +398,8 @@ const SlowHead::Row& SlowHead::row(Text& text, std::span<const Token> tokens, co
     text.nodes.clear();
     text.block_rows.clear();
   }
+  if (description().family == HeadFamily::peagle)
+    return node_of(text, tokens, std::vector<Token>(path.size(), description().mask_token)).row;
   if (!drafts_in_parallel(description().family)) return node_of(text, tokens, path).row;
   const auto [found, is_new] = text.nodes.try_emplace(path);
   if (is_new)
@@ -421,11 +423,13 @@ const SlowHead::Text::Node& SlowHead::node_of(Text& text, std::span<const Token>
   }
   std::vector<const Entry*> before = pointers_to(std::span(text.entries).first(static_cast<std::size_t>(newest) - 1));
   const std::vector<float>* state = &text.states[static_cast<std::size_t>(newest) - 1];
+  std::vector<float> masked;
   Token token = tokens.back();
   if (!path.empty()) {
     const Text::Node& parent = node_of(text, tokens, {path.begin(), path.end() - 1});
     node.entries = parent.entries;
     state = &parent.row.state;
+    if (description().family == HeadFamily::peagle) state = &(masked = state_of(head_->mask_hidden));
     token = path.back();
   }
   for (const Entry& entry : node.entries) before.push_back(&entry);

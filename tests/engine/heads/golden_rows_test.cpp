@@ -174,10 +174,11 @@ struct Comparison {
   }
 };
 
-// Step s behind the pairs of the text up to each row, and the row's own drafts.
+// Step s behind the pairs of the text up to each row, and the row's own drafts, or of P-EAGLE masks.
 void compare_pairs(const Golden& golden, std::vector<std::size_t> layers, Comparison& comparison) {
   DraftHead head = golden.head();
   const std::size_t rows = golden.num_rows(), steps = golden.num_steps(), width = golden.width();
+  const bool is_masked = head.description().family == HeadFamily::peagle;
   std::vector<float> states;
   const std::vector<float> features = golden.features(std::move(layers));
   head.make_states(std::span(features).first(rows * features.size() / golden.tokens().size()), states);
@@ -192,14 +193,21 @@ void compare_pairs(const Golden& golden, std::vector<std::size_t> layers, Compar
       for (std::size_t i = 0; i < rows; ++i) {
         const auto newest = static_cast<std::int32_t>(i) + 1;
         const auto slot = [&](std::size_t s) { return static_cast<std::int64_t>(80 + (s - 1) * rows + i); };
-        drafts.wanted.push_back(drafts.add(golden.drafts()[i * steps + step - 1],
-                                           newest + static_cast<std::int32_t>(step), kContextParent, slot(step)));
+        drafts.wanted.push_back(
+            drafts.add(is_masked ? head.description().mask_token : golden.drafts()[i * steps + step - 1],
+                       newest + static_cast<std::int32_t>(step), kContextParent, slot(step)));
         for (std::size_t s = 1; s < step; ++s) tails[i].push_back(slot(s));
         drafts.contexts.push_back({drafts.blocks, newest + 1});
       }
       HeadBatch batch = drafts.batch();
       batch.tails = tails;
-      states = out.states;
+      std::vector<float> masks;
+      for (std::size_t i = 0; i < rows && is_masked; ++i)
+        std::ranges::copy(head.weights().mask_hidden, std::back_inserter(masks));
+      if (is_masked)
+        head.make_states(masks, states);
+      else
+        states = out.states;
       head.run_pairs(batch, states, *kv, out);
     }
     for (std::size_t i = 0; i < rows; ++i)
@@ -262,6 +270,7 @@ TEST_CASE("heads that other people's packages made compute what the packages' ow
   const std::vector<std::pair<const char*, std::vector<std::size_t>>> pairs{{"eagle1-eagle", {2}},
                                                                             {"eagle3-speculators", {0, 1, 2}},
                                                                             {"eagle3-specforge", {0, 1, 2}},
+                                                                            {"peagle-speculators", {0, 1, 2}},
                                                                             {"mtp-speculators", {2}},
                                                                             {"mtp-qwen", {2}},
                                                                             {"mtp-glm", {2}}};

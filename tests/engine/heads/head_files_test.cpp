@@ -77,6 +77,7 @@ TEST_CASE("what the files of a head say becomes its description") {
     std::int32_t trained_len;
   };
   const std::vector<Expected> all{{"speculators eagle3", HeadFamily::eagle3, "speculators", {1, 2, 3}, 10, 0, 3},
+                                  {"speculators peagle", HeadFamily::peagle, "speculators", {1, 2, 3}, 10, 0, 3},
                                   {"EAGLE eagle3", HeadFamily::eagle3, "EAGLE", {2, 6, 9}, 10, 0, 0},
                                   {"EAGLE eagle1", HeadFamily::eagle1, "EAGLE", {}, 40, 0, 0},
                                   {"speculators eagle1", HeadFamily::eagle1, "speculators", {}, 40, 0, 5},
@@ -116,6 +117,7 @@ TEST_CASE("what the files of a head say becomes its description") {
   CHECK_FALSE(open_folder(eagle3_of_specforge()).description.norm_before_residual);
   CHECK(open_folder(eagle3_of_specforge()).feature_norms.size() == 3);
   const HeadDescription dflash = open_folder(speculators_dflash()).description;
+  CHECK(open_folder(speculators_peagle()).description.mask_token == 39);
   CHECK(dflash.block_len == 8);
   CHECK(dflash.mask_token == 39);
   CHECK_FALSE(dflash.from_anchor);
@@ -360,9 +362,12 @@ TEST_CASE("a head whose settings are missing, contradictory or of another kind i
   HeadFiles unknown_setting = speculators_eagle3();
   unknown_setting.config["speculators_config"]["proposal_methods"][0]["temperature"] = 0.7;
   const std::vector<Case> cases{
-      {with(speculators_eagle3(), {{"speculators_model_type", "peagle"}}), "'peagle', and P-EAGLE is not implemented"},
+      {with(speculators_eagle3(), {{"speculators_model_type", "peagle"}}), "'mask_token_id' is missing"},
+      {with(speculators_peagle(), {{"mask_token_id", 40}}), "'mask_token_id' is 40; expected a token below 40"},
+      {with(speculators_peagle(), {{"layer_types", {"sliding_attention"}}}, layers), "has 'sliding_attention'"},
+      {speculators_peagle().weights("mask_hidden", {1, 96}), "'mask_hidden': has shape [1, 96]; expected [1, 1, 96]"},
       {with(speculators_eagle3(), {{"speculators_model_type", "eagle4"}}),
-       "'eagle4'; expected eagle3, dflash, dflash2, dspark"},
+       "'eagle4'; expected eagle3, peagle, dflash, dflash2, dspark"},
       {no_switch, "'norm_before_residual' is missing; expected true or false"},
       {no_layers, "'aux_hidden_state_layer_ids' is missing; expected a list of layers"},
       {no_block, "'block_size' is missing; expected an integer"},
@@ -417,7 +422,7 @@ TEST_CASE("a head whose settings are missing, contradictory or of another kind i
       {with(medusa(), {{"medusa_num_heads", 1}}), "tensor '1.0.linear.bias': is read by nothing of medusa"},
       {with(mtp_of_deepseek(), {{"num_hidden_layers", 11}}), "is of layer 12; expected 11"},
       {with(mtp_of_qwen(), {{"model_type", "qwen3_next"}}), "is 'qwen3_next'; expected one of llama, qwen2, qwen3"},
-      {speculators_eagle3().weights("mask_hidden", {1, 1, 96}), "'mask_hidden': belongs to P-EAGLE, which is not"},
+      {speculators_eagle3().weights("mask_hidden", {1, 1, 96}), "'mask_hidden': is read by nothing of eagle3 in"},
       {dflash_of_z_lab().weights("layers.0.attention_conv.base_kernel", {2, 3, 32}),
        "'layers.0.attention_conv.base_kernel': is read by nothing of dflash in the format DFlash"},
       {dflash_of_z_lab().weights("candidate_selector.hidden_projection.weight", {4, 32}),

@@ -142,6 +142,13 @@ inline HeadFiles speculators_eagle3() {
   return head.reduced_vocabulary();
 }
 
+inline HeadFiles speculators_peagle() {
+  HeadFiles head = speculators_eagle3();
+  head.label = "speculators peagle";
+  head.config.update({{"speculators_model_type", "peagle"}, {"mask_token_id", 39}, {"embed_requires_grad", true}});
+  return head.weights("mask_hidden", {1, 1, 96});
+}
+
 inline HeadFiles eagle3_of_specforge() {
   HeadFiles head{"EAGLE eagle3", layer_config(), {}, {}};
   head.config.update({{"architectures", nlohmann::json::array({"LlamaForCausalLMEagle3"})},
@@ -402,6 +409,7 @@ inline HeadFiles mtp_of_deepseek_with_experts() {
 
 inline std::vector<HeadFiles> head_folders() {
   return {speculators_eagle3(),
+          speculators_peagle(),
           eagle3_of_specforge(),
           eagle1(),
           eagle_of_speculators_01(),

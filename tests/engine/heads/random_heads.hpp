@@ -56,23 +56,25 @@ struct RandomHead {
       return store.matrix(name, options.kind, rows, columns);
     };
     const auto norm = [&](const char* name) { return store.vector(name, width, 1.5f, 0.2f); };
-    if (family == HeadFamily::eagle3) head.feature_layers = {1, 2, 3};
+    if (joins_pairs(family)) head.feature_layers = {1, 2, 3};
     if (family == HeadFamily::dflash) head.feature_layers = {1, 3};
     const auto features = static_cast<std::int64_t>(std::max<std::size_t>(1, head.feature_layers.size()));
     if (options.own_embedding) tensors.embedding = matrix("embed", target.vocab_size, width);
-    if (family == HeadFamily::eagle3 || family == HeadFamily::mtp) tensors.embed_norm = norm("embed_norm");
-    if (family == HeadFamily::eagle3 || family == HeadFamily::mtp || family == HeadFamily::dflash)
-      tensors.hidden_norm = norm("hidden_norm");
+    if (joins_pairs(family) || family == HeadFamily::mtp) tensors.embed_norm = norm("embed_norm");
+    if (fuses_features(family) || family == HeadFamily::mtp) tensors.hidden_norm = norm("hidden_norm");
     if (options.fuse_norm) tensors.fuse_norm = store.vector("fuse_norm", features * width, 1.5f, 0.2f);
     for (std::int64_t i = 0; options.feature_norms && i < features; ++i)
       tensors.feature_norms.push_back(norm("feature_norm"));
     if (family == HeadFamily::eagle1 || family == HeadFamily::mtp) tensors.fuse = matrix("fc", width, 2 * width);
-    if (family == HeadFamily::eagle3 || family == HeadFamily::dflash)
-      tensors.fuse = matrix("fc", width, features * width);
+    if (fuses_features(family)) tensors.fuse = matrix("fc", width, features * width);
+    if (family == HeadFamily::peagle) {
+      tensors.mask_hidden = store.vector("mask_hidden", features * width, 0.0f, 1.0f);
+      head.mask_token = 4;
+    }
     if (family == HeadFamily::eagle1) tensors.fuse_bias = store.vector("fc.bias", width, 0.0f, 0.1f);
     for (std::int64_t l = 0; l < shape.num_layers; ++l) {
       LayerWeights layer;
-      const std::int64_t columns = family == HeadFamily::eagle3 && l == 0 ? 2 * width : width;
+      const std::int64_t columns = joins_pairs(family) && l == 0 ? 2 * width : width;
       if (family == HeadFamily::mtp || family == HeadFamily::dflash) layer.attention_norm = norm("attention_norm");
       layer.query = matrix("q", query_width, columns);
       layer.key = matrix("k", kv_width, columns);
@@ -184,6 +186,9 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
   add("dflash 2 with a token map, from the anchor", HeadFamily::dflash,
       {.kind = TensorKind::f16, .token_map = true, .from_anchor = true, .selector = true});
   add("medusa", HeadFamily::medusa);
+  add("peagle", HeadFamily::peagle);
+  add("peagle of two layers", HeadFamily::peagle,
+      {.own_embedding = true, .norm_before_residual = true, .feature_norms = true, .layers = 2});
   return heads;
 }
 
