@@ -408,26 +408,11 @@ inline HeadFiles mtp_of_deepseek_with_experts() {
 }
 
 inline std::vector<HeadFiles> head_folders() {
-  return {speculators_eagle3(),
-          speculators_peagle(),
-          eagle3_of_specforge(),
-          eagle1(),
-          eagle_of_speculators_01(),
-          speculators_dflash(),
-          speculators_dflash2(),
-          speculators_dspark(),
-          speculators_mtp(),
-          dflash_of_z_lab(),
-          dflash2_of_z_lab(),
-          dspark_of_specforge(),
-          eagle3_of_deepspec(),
-          dspark_of_deepspec(),
-          medusa_of_vllm(),
-          medusa(),
-          medusa_of_linears(),
-          mtp_of_deepseek(),
-          mtp_of_qwen(),
-          mtp_of_deepseek_with_experts(),
+  return {speculators_eagle3(),      speculators_peagle(), eagle3_of_specforge(), eagle1(),
+          eagle_of_speculators_01(), speculators_dflash(), speculators_dflash2(), speculators_dspark(),
+          speculators_mtp(),         dflash_of_z_lab(),    dflash2_of_z_lab(),    dspark_of_specforge(),
+          eagle3_of_deepspec(),      dspark_of_deepspec(), medusa_of_vllm(),      medusa(),
+          medusa_of_linears(),       mtp_of_deepseek(),    mtp_of_qwen(),         mtp_of_deepseek_with_experts(),
           mtp_of_qwen_with_experts()};
 }
 
