@@ -128,8 +128,8 @@ void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<co
 }
 
 // Adds the tokens of a stream at positions [begin, end), a chain behind its context, with the features that their
-// entries are made of: those of the tokens before them, of blocks their own. Behind them `masks` places that are masked,
-// with entries from a slot on.
+// entries are made of: those of the tokens before them, of blocks their own. Behind them `masks` places that are
+// masked, with entries from a slot on.
 void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache,
                              std::int32_t masks, std::int64_t mask_slot) {
   const std::int64_t before = cache.first_entry();
