@@ -128,7 +128,8 @@ void read_markov(const JsonFields& config, bool by_default, HeadConfig& head) {
 }
 
 // DFlash 2: the convolutions and the selector of candidates. What speculators' config leaves out has a default.
-void read_selector(const JsonFields& config, const JsonFields& block, bool has_defaults, HeadConfig& head) {
+void read_selector(const JsonFields& config, const JsonFields& block, const TensorCollector& tensors, bool has_defaults,
+                   HeadConfig& head) {
   const auto size = [&](const char* key, std::int64_t otherwise) {
     const JsonFields& of = block.find(key) != nullptr ? block : config;
     return has_defaults ? size_or(of, key, otherwise) : size_of(of, key);
@@ -152,8 +153,10 @@ void read_selector(const JsonFields& config, const JsonFields& block, bool has_d
     refuse_value(config, "draft_vocab_size", std::to_string(head.draft_vocab_size),
                  std::to_string(d.target_vocab_size) + ", the whole vocabulary, of DFlash 2");
   d.select_top_k = static_cast<std::int32_t>(top_k);
-  head.names.markov_in = "candidate_selector.predecessor_codebook";
-  head.names.markov_out = "candidate_selector.successor_codebook";
+  // Published without .weight, and with it where z-lab's own module saves itself.
+  const std::string weight = tensors.contains("candidate_selector.predecessor_codebook.weight") ? ".weight" : "";
+  head.names.markov_in = "candidate_selector.predecessor_codebook" + weight;
+  head.names.markov_out = "candidate_selector.successor_codebook" + weight;
   head.names.markov_gate = "candidate_selector.hidden_projection.weight";
 }
 
@@ -331,7 +334,7 @@ HeadConfig read_format(const HeadFormat& format, const JsonFields& config, const
     head.draft_vocab_size = size_or(config, "draft_vocab_size", d.target_vocab_size);
   if (d.family == HeadFamily::mtp) count_target_layers(tensors, head);
   if (d.family == HeadFamily::dflash) read_block(config, block, d);
-  if (format.type == "dflash2") read_selector(config, block, is_speculators, head);
+  if (format.type == "dflash2") read_selector(config, block, tensors, is_speculators, head);
   if (d.family == HeadFamily::peagle) read_mask(block, d);
   if (format.name != "DeepSpec" || d.family != HeadFamily::eagle3) return head;
   d.trained_len = static_cast<std::int32_t>(size_or(config, "ttt_length", 0));

@@ -33,6 +33,8 @@ tests/engine/heads/golden/
     medusa-medusa         Medusa by its authors' package `medusa-llm` 0.1
     dflash-dflash         z-lab's `dflash` 0.1.0, 2 layers, block 16, logits by the target's matrix
     dflash-speculators    speculators 0.9.0, block 8, a reduced vocabulary
+    dflash2-speculators   speculators 0.9.0, block 8, the best 16 of the target's matrix; other logits -inf
+    dflash2-dflash        z-lab's `dflash` 0.1.0, block 8, the best 12
     dspark-speculators    speculators 0.9.0, block 7, a reduced vocabulary, confidences that read the Markov embedding
     dspark-specforge      SpecForge 0.2.0, block 7, logits by the target's matrix. Every slot drafts, as it is trained;
     the
@@ -464,6 +466,69 @@ def dflash_dflash(inputs: Inputs, block: int = 16) -> None:
                drafts=logits.argmax(-1).to(torch.int32))
 
 
+def selected(scores: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+    """Scores [a, k] of candidates [a, k] as rows [a, VOCAB], -inf elsewhere."""
+    return torch.full((len(scores), VOCAB), -torch.inf).scatter(-1, candidates, scores)
+
+
+def dflash2_speculators(inputs: Inputs, block: int = 8) -> None:
+    from speculators.models.dflash import core
+    from speculators.models.dflash2 import DFlash2DraftModel, DFlash2SpeculatorConfig
+
+    model = DFlash2DraftModel(DFlash2SpeculatorConfig(
+        transformer_layer_config=shape(Qwen3Config, 2), draft_vocab_size=VOCAB, block_size=block,
+        target_hidden_size=WIDTH, aux_hidden_state_layer_ids=LAYERS[:2], mask_token_id=MASK, selector_rank=32,
+        speculators_config=speculation("dflash2", block - 1)))
+    inputs.give(model)
+    model.load_verifier_weights()
+    assert torch.equal(model.lm_head.weight, inputs.embeddings)
+    save_speculator(model, "dflash2-speculators")
+    anchors = torch.tensor(ANCHORS)
+    core.select_anchors = lambda *_: (anchors, torch.ones(len(anchors), dtype=torch.bool))
+    ones = torch.ones(1, TOKENS, dtype=torch.long)
+    hidden, logits, *_ = model._backbone_forward(
+        inputs.features[:, :2].flatten(1)[None], inputs.tokens[None], ones, torch.zeros(1, TOKENS, WIDTH), ones - 1,
+        max_anchors=len(anchors))
+    logits, hidden = logits.view(len(anchors), block, -1), hidden.view(len(anchors), block, -1)
+    before, rows, drafts = inputs.tokens[anchors], [], []
+    for slot in range(1, block):
+        candidates, scores = model.candidate_selector.select(logits[:, slot], hidden[:, slot], before)
+        rows.append(selected(scores, candidates))
+        before = rows[-1].argmax(-1)
+        drafts.append(before.to(torch.int32))
+    write_rows("dflash2-speculators", anchors=anchors.to(torch.int32), logits=torch.stack(rows, 1),
+               drafts=torch.stack(drafts, 1))
+
+
+def dflash2_dflash(inputs: Inputs, block: int = 8) -> None:
+    from dflash.model import DFlash2DraftModel
+
+    model = DFlash2DraftModel(shape(Qwen3Config, 2, block_size=block, num_target_layers=4, dflash_config={
+        "mask_token_id": MASK, "target_layer_ids": [0, 1], "conv_kernel_size": 3, "conv_group_size": 8,
+        "selector_rank": 32, "selector_top_k": 12}))
+    randomise(model)
+    model.bfloat16().save_pretrained(fresh("dflash2-dflash"))
+    finish(model)
+    head = torch.nn.Linear(WIDTH, VOCAB, bias=False)
+    head.weight.data.copy_(inputs.embeddings)
+    selector, rows, drafts = model.candidate_selector, [], []
+    for anchor in ANCHORS:
+        hidden = block_states(model, inputs, anchor, block)[:, 1:]
+        before = inputs.tokens[anchor][None]
+        tokens, candidates, _ = model.propose(hidden, before, head, 0.0)
+        logits, projected = model.compute_logits(hidden, head), selector.hidden_projection(hidden)
+        for slot, token in enumerate(tokens[0]):  # the scores that it ranks by, which propose() keeps to itself
+            successors = selector.successor_codebook(candidates[0, slot])
+            scores = logits[0, slot, candidates[0, slot]] + successors @ (
+                selector.predecessor_codebook(before)[0] * projected[0, slot])
+            rows.append(selected(scores[None], candidates[:, slot])[0])
+            assert rows[-1].argmax() == token
+            before = token[None]
+        drafts.append(tokens[0].to(torch.int32))
+    write_rows("dflash2-dflash", anchors=torch.tensor(ANCHORS, dtype=torch.int32),
+               logits=torch.stack(rows).view(len(ANCHORS), block - 1, VOCAB), drafts=torch.stack(drafts))
+
+
 def eagle1_eagle(inputs: Inputs, steps: int = 4) -> None:
     # of the library's time, which nothing here calls
     if not hasattr(transformers.pytorch_utils, "ALL_LAYERNORM_LAYERS"):
@@ -541,7 +606,10 @@ def main() -> None:
         medusa_medusa(inputs)
         mtp_transformers(inputs, "qwen")
         mtp_transformers(inputs, "glm")
-        peagle_speculators(inputs)  # the last: it has a seed of its own
+        peagle_speculators(inputs)  # this and those behind it have seeds of their own
+        for head in (dflash2_speculators, dflash2_dflash):
+            torch.manual_seed(3 if head is dflash2_speculators else 2)
+            head(inputs)
     files = [path for path in sorted(GOLDEN.rglob("*")) if path.is_file()]
     for path in files:
         print(f"{path.stat().st_size:8d}  {path.relative_to(GOLDEN)}")

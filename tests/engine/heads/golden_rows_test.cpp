@@ -290,7 +290,8 @@ TEST_CASE("heads that other people's packages made compute what the packages' ow
   };
   for (const auto& [name, layers] : pairs)
     compare(name, [&](const Golden& golden, Comparison& to) { compare_pairs(golden, layers, to); });
-  for (const char* const name : {"dflash-dflash", "dflash-speculators", "dspark-speculators", "dspark-specforge"})
+  for (const char* const name : {"dflash-dflash", "dflash-speculators", "dflash2-dflash", "dflash2-speculators",
+                                 "dspark-speculators", "dspark-specforge"})
     compare(name, compare_blocks);
   compare("medusa-medusa", compare_medusa);
   CHECK(rows >= 1000);
