@@ -84,9 +84,9 @@ class LogitsDistribution {
   bool try_weigh(const RowView& logits, float temperature, const RowName& row);
 
   // A part of a row whose other tokens lie elsewhere (shard/row_shard.hpp): whole tiles from a multiple of kTileTokens
-  // on, tokens of other parts masked; it may be empty. Assigned or weighed as above, it is given the largest exponents of
-  // its tiles, [tile_count()], where others hold tokens of them, and then the exponent and the total of the whole row, again after
-  // each keep(). What speaks of a single token or of a tile is then that of the row; kept_count() is the part's.
+  // on, tokens of other parts masked; it may be empty. It is given the largest exponents of its tiles, [tile_count()],
+  // where others hold tokens of them, and then the whole row's exponent and total, again after each keep(). What speaks
+  // of a single token or of a tile is then that of the row; kept_count() is the part's.
   bool try_assign_part(const RowView& logits, float temperature, bool weighs = false);
   void join_tiles(std::span<const std::int32_t> n_max);
   void join_row(std::int32_t exponent, std::uint64_t total);
