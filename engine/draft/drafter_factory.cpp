@@ -141,9 +141,11 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
     return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax),
                                            std::max(1, options.threads));
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
-  if (choice.kind == DrafterKind::head)
+  if (choice.kind == DrafterKind::head) {
+    transformer_of(target, choice, where);  // before the head's files are read
     return std::make_shared<HeadDrafter>(open_head(with_packed_head(choice), target, options, where), draft_temperature,
                                          choice.guided);
+  }
   if (choice.matches_strings) {
     const auto model = std::make_shared<TextModel>(open_text_model(choice.path, choice.path, options, where));
     if (have_same_vocabulary(target, *model))

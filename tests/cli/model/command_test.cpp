@@ -97,7 +97,7 @@ TEST_CASE("a model with an MTP layer in its own file says so, and generate draft
     return json_of(arguments);
   };
   const json automatic = generated({});
-  CHECK(automatic["drafter"] == "head:" + path);
+  CHECK(automatic["drafter"] == "head@8:" + path);
   CHECK(automatic["requests"][0]["acceptance_length"] >= 1.0);
   const std::vector<std::string> guidance{"--cfg-scale", "1.5", "--negative-prompt", "7 7"};
   const auto with_guidance = [&](std::vector<std::string> more) {
