@@ -405,6 +405,7 @@ class Lab(Document):
     accepted_share: float | None
     counts: list[int]
     looks: list[Record]
+    lossy: list[Record]
     verdict: str
     sentence: str
 

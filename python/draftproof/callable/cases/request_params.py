@@ -138,7 +138,7 @@ FACTORS: dict[str, Factor] = {
         "adaptive_target": _one_of(0.2, 0.4), "adaptive_mean": _one_of(-1.0, 0.05, 0.9, 0.9), "top_k": _count(3, 6)},
         kinds=("sample",)),
     "smoothing_factor": Factor(("smoothing_factor", "smoothing_curve"), {
-        "smoothing_factor": _one_of(0.1, 0.3), "smoothing_curve": _one_of(1.0, 2.0)}, kinds=("sample", "verify")),
+        "smoothing_factor": _one_of(1.0, 3.0), "smoothing_curve": _one_of(1.0, 2.0)}, kinds=("sample", "verify")),
     # Where XTC acts by chance, and what Mirostat keeps of its state, is the engine's own.
     "xtc_probability": Factor(("xtc_threshold", "xtc_probability"), {
         "xtc_threshold": _one_of(0.05, 0.1), "xtc_probability": _one_of(1.0)}, kinds=("sample",)),
