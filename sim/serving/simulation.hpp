@@ -68,7 +68,7 @@ struct ServingResult {
 class ServingObserver {
  public:
   virtual ~ServingObserver() = default;
-  // Of several servers it is told whose steps and ends the next ones are, 0, 1, ...
+  // Of several servers: whose steps and ends the next ones are, 0, 1, ...
   virtual bool takes_several_servers() const { return false; }
   virtual void on_server(std::int32_t) {}
   virtual void on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,

@@ -266,7 +266,7 @@ TEST_CASE("what is emitted after drafts matched as strings follows the target, a
       };
       const std::vector<Token> draft = propose(drafter, context, DraftPlan{chain_shape(2)}, 1.0f).draft.tree.tokens;
       drafted += draft.size();
-      // q: what the verifier is told of each draft. A planted fault tells it the target's own row.
+      // q: the proposal that the verifier gets. A planted fault gives it the target's own row.
       const auto emitted = [&](bool as_one_hot) {
         OutputDistribution distribution;
         EnumeratingChance<Rational> chance;
