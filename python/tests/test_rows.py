@@ -28,28 +28,27 @@ def test_distributions_are_those_of_numpy():
         assert found.kept_count[i] == np.count_nonzero(expected)
 
 
-def test_layouts_and_dtypes_give_the_same_tokens():
-    logits = rows(16, 33)
-    seeds = np.arange(16)
+@pytest.mark.parametrize("count", [1, 2, 3, 16])
+def test_layouts_and_dtypes_give_the_same_tokens(count):
+    logits = rows(count, 33)
+    seeds = np.arange(count)
     tokens = draftproof.sample(logits, {"temperature": 0.8}, seeds)
-    wide = np.zeros((16, 64), np.float32)
-    wide[:, 5:38] = logits
-    half = logits.astype(np.float16)
-    for same in (wide[:, 5:38], np.asfortranarray(logits), logits.astype(np.float64), logits.tolist()):
-        assert np.array_equal(draftproof.sample(same, {"temperature": 0.8}, seeds), tokens)
-    assert np.array_equal(draftproof.sample(half, None, seeds), draftproof.sample(half.astype(np.float32), None, seeds))
-    unaligned = lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, offset=1).reshape(x.shape)  # noqa: E731
-    hot = np.full(16, 0.8, np.float32)
-    assert np.array_equal(draftproof.sample(unaligned(logits), {"temperature": unaligned(hot)}, unaligned(seeds)),
-                          tokens)
-    frozen = logits.copy()
+    wide = np.zeros((2 * count, 64), np.float32)
+    wide[::2, 5:38] = logits
+    strided, half, frozen = wide[::2, 5:38], logits.astype(np.float16), logits.copy()
     frozen.flags.writeable = False
-    assert np.array_equal(draftproof.sample(frozen, {"temperature": 0.8}, seeds), tokens)
-    # Any batch, and one row that is repeated without a copy.
-    assert draftproof.sample(logits[3:4], {"temperature": 0.8}, [3])[0] == tokens[3]
-    repeated = np.broadcast_to(logits[0], (5, 33))
-    assert np.array_equal(draftproof.sample(repeated, None, np.arange(5)),
-                          draftproof.sample(repeated.copy(), None, np.arange(5)))
+    unaligned = lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, offset=1).reshape(x.shape)  # noqa: E731
+    for same in (strided, np.asfortranarray(logits), logits.astype(float), logits.tolist(), unaligned(logits), frozen):
+        assert np.array_equal(draftproof.sample(same, {"temperature": 0.8}, seeds), tokens)
+    hot = np.full(count, 0.8, np.float32)
+    assert np.array_equal(draftproof.sample(logits, {"temperature": unaligned(hot)}, unaligned(seeds)), tokens)
+    assert np.array_equal(draftproof.sample(half, None, seeds), draftproof.sample(half.astype(np.float32), None, seeds))
+    # The library below reads at any distance, and a row that is repeated without a copy, which stays one.
+    repeated = np.broadcast_to(logits[:1], logits.shape)
+    assert draftproof._forms.rows(repeated, "rows").strides[0] == 0 or count == 1
+    for same in (strided, repeated):
+        assert np.array_equal(draftproof._core.process_rows({"target": same})["probabilities"],
+                              draftproof.process_rows(same.copy()).probabilities)
 
 
 def test_arrays_of_another_library_are_taken_by_dlpack():
@@ -107,11 +106,51 @@ def test_verifiers_have_every_trait_of_the_registry():
         assert found.replayable == (found.coins != "of_selected_path" and found.noise != "row_per_path")
 
 
-def test_a_tree_is_verified_with_its_path():
-    probs = np.full((4, 5), 0.2, np.float32)
-    found = draftproof.verify([0, 1, 2], probs, None, [3], target_probs=probs, draft_parents=[-1, -1, 0], seeds=[7],
-                              verifier="rrs")
-    assert found.tokens.shape == (1, 3) and found.path.shape == (1, 2)
+COUNTS = np.array([2, 0, 3, 1, 2])  # drafts of requests
+
+
+def batch(kind):
+    """Arguments by draft, by row or by request over 70 tokens, and those of the call."""
+    rng = np.random.default_rng(8)
+    drafts, size, vocab = COUNTS.sum(), len(COUNTS), 70
+    probabilities = lambda count: rng.dirichlet(np.ones(vocab), count).astype(np.float32)  # noqa: E731
+    lists = lambda: [rng.integers(vocab, size=b) for b in range(size)]  # noqa: E731
+    given = {"draft_tokens": ("draft", rng.integers(vocab, size=drafts)),
+             "target_logits": ("row", rows(drafts + size, vocab)), "draft_probs": ("draft", probabilities(drafts))}
+    if kind == "words of rows":
+        words = {name: ("row", rng.random(drafts + size)) for name in ("uniforms", "draw_uniforms")}
+        return given | words, {"verifier": "target_only"}
+    if kind == "words of requests":
+        return given | {"uniforms": ("draft", rng.random(drafts)),
+                        "exponential_noise": ("request", rng.exponential(size=(size, vocab)))}, {}
+    given |= {"seeds": ("request", np.arange(size)), "steps": ("request", 3 * np.arange(size))}
+    if kind == "trees":
+        return given | {"draft_parents": ("draft", np.array([-1, -1, -1, 0, 0, -1, -1, 0])),
+                        "draft_probs": ("row", probabilities(drafts + size))}, {"verifier": "rrs"}
+    return given | {
+        "bitmask": ("row", rng.integers(-2**31, 2**31, (drafts + size, 3)).astype(np.int32)),
+        "uncond_logits": ("row", rows(drafts + size, vocab, 2)), "guidance_scale": ("request", np.linspace(1, 2, size)),
+        "temperature": ("request", np.linspace(0.5, 1.5, size)), "top_k": ("request", np.arange(20, 20 + size)),
+        "presence_penalty": ("request", np.linspace(0, 1, size)), "min_tokens": ("request", 3 * np.arange(size)),
+        "prompt_tokens": ("request", lists()), "output_tokens": ("request", lists()), "stop_ids": ("request", lists()),
+        "bad_words": ("request", [[[int(token)] for token in tokens] for tokens in lists()]),
+        "logit_bias": ("request", [{7 * b: 2.0} for b in range(size)])}, {}
+
+
+@pytest.mark.parametrize("kind", ["constraints", "trees", "words of rows", "words of requests"])
+def test_each_request_of_a_batch_is_the_request_alone(kind):
+    given, others = batch(kind)
+    together = draftproof.verify(**{name: value for name, (_, value) in given.items()}, **others,
+                                 cu_num_draft_tokens=COUNTS.cumsum())
+    for b, (end, count) in enumerate(zip(COUNTS.cumsum(), COUNTS)):
+        begin = end - count
+        places = {"draft": slice(begin, end), "row": slice(begin + b, end + b + 1), "request": slice(b, b + 1)}
+        alone = draftproof.verify(**{name: value[places[by]] for name, (by, value) in given.items()}, **others,
+                                  cu_num_draft_tokens=[count])
+        width = alone.tokens.shape[1]
+        for name, length in (("tokens", width), ("logprobs", width), ("path", width - 1)):
+            np.testing.assert_array_equal(getattr(together, name)[b, :length], getattr(alone, name)[0])
+        assert together.num_accepted[b] == alone.num_accepted[0]
 
 
 @pytest.mark.parametrize("call, text", [
