@@ -243,21 +243,26 @@ class Engine:
 
     def beams(self, body: dict, prompt: list[int], width: int) -> list[Request]:
         """Returns the best texts by the sums of their logprobs, best first. A text that ended is not continued."""
-        live = [(0.0, Request(body, prompt, None))]
+        live: list = [(0.0, Request(body, prompt, None))]
+        done: list = []  # of a server that ranks by the mean, ended texts make room for others
         for _ in range(body["max_tokens"]):
             grown = []
             for total, request in live:
                 ended = request.finish != "length"
                 grown += [(total, None, request)] if ended else [
                     (total + self.listed(Moment(request), token)[1], token, request) for token in range(SIZE)]
-            grown = self.see("beams", sorted(grown, key=lambda one: -one[0]), Moment(live[0][1]))[:width]
+            grown = self.see("beams", sorted(grown, key=lambda one: -one[0]), Moment(live[0][1]))[:2 * width]
             live = []
             for total, token, request in grown:
                 if token is not None:
                     request = Request(body, prompt, None, [*request.out], request.text, rows=[*request.rows])
                     self.append(request, token, "plain")
-                live.append((total, request))
-        return [request for _, request in live]
+                by_mean = request.finish != "length" and "beams by length" in self.traits
+                (done if by_mean else live).append((total, request))
+            live = live[:width]
+        if "beams by length" in self.traits:
+            live = sorted(done + live, key=lambda one: -one[0] / (len(prompt) + sum(x != EOS for x in one[1].out)))
+        return [request for _, request in live[:width]]
 
     def append(self, request: Request, token: int, kind: str) -> None:
         """Adds a token, and ends the text where a stop or the end of the text is seen."""

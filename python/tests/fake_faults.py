@@ -131,4 +131,5 @@ FAULTS = {
 SOUND = ("", "noise", "rounded", "filters first", "top_p over all", "penalties over the prompt", "window of 64",
          "stop kept", "stop is not listed", "last token is not listed", "seeds of 64 bits", "lists after temperature",
          "choices differ", "none is one", "eos is passed over", "accepts bad values", "speculation", "refuses min_p",
-         "refuses logit_bias", "refuses token ids", "refuses seed", "refuses n", "gives ids")
+         "refuses logit_bias", "refuses token ids", "refuses seed", "refuses n", "gives ids",
+         "beams by length")

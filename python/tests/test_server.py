@@ -5,12 +5,15 @@ import json
 import numpy
 import pytest
 import server_faults
+from fake_engine import EOS
 from fake_server import Fake
 
 import draftproof
 from draftproof.server.__main__ import main
 from draftproof.server.adapters import sniff
 from draftproof.server.collect import Collector
+from draftproof.server.parameters import beams
+from draftproof.server.verdicts import Judge
 from draftproof.server.visible import READINGS, resolution, visible
 from draftproof.server.wire import Wire
 
@@ -195,6 +198,22 @@ def test_a_penalty_shows_the_hidden_logsumexp(serve, tmp_path):
     logits = server.engine.raw(prompt)
     hidden = float(numpy.log(numpy.exp(logits).sum()))
     assert abs(float(said.partition("logprobs + ")[2].rstrip(")")) - hidden) < 0.3, said
+
+
+@pytest.mark.parametrize("how,words", [("beams by length", ""), ("", ""), ("a beam is lost", "wrong")])
+def test_beams_are_not_judged_where_a_text_of_theirs_may_end(serve, how, words):
+    verdicts = set()
+    for more in (0.0, 3.0):  # then the end is often among the first three tokens
+        server = serve(how)
+        server.engine.last[:, EOS] += more
+        wire = Wire(server.url)
+        collector = Collector(wire, sniff(wire), ("parameters",), 1000, 8, lambda _: None)
+        collector.known_ids = numpy.random.default_rng(1).integers(8, EOS, 80).tolist()
+        beams.ask(collector)
+        audit = Judge(wire.origin, collector.adapter, wire.records)
+        beams.judge(audit)
+        verdicts |= {line.words.partition(":")[0] for line in audit.audit.lines}
+    assert verdicts <= {words or "honoured", "not visible"} and (words or "honoured") in verdicts, verdicts
 
 
 MEAN = {"SGLang": ("meta_info", "spec_accept_length"), "TensorRT-LLM": ("choices", 0, "avg_decoded_tokens_per_iter")}

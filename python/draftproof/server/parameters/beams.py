@@ -9,14 +9,20 @@ WIDTH, BEST, PROMPTS_MAX = 3, 4, 5
 
 def ask(c: Collector) -> None:
     ids = c.ids()
-    if c.adapter.names.get("beams") and ids and c.offers("n"):
-        prompts = [ids[start:start + 16] for start in range(0, 8 * PROMPTS_MAX, 8)]
+    if c.adapter.names.get("beams") and ids and c.offers("n") and c.offers("logit_bias"):
+        prompts, tokens = [ids[start:start + 16] for start in range(0, 8 * PROMPTS_MAX, 8)], set()
         for at, (prompt, top) in enumerate(zip(prompts, c.lists(prompts))):
-            c.wire.post_all([
+            done = c.wire.post_all([
                 c.record("parameters", "beams", prompt, top, seed=1, temperature=0.0, max_tokens=2, n=WIDTH,
                          beams=True),
                 *(c.record("parameters", f"beams {at}", [*prompt, token], token, seed=1, max_tokens=1)
                   for token, _ in top[:WIDTH])])
+            tokens |= _within(top, _best_two(top, {
+                record.settings["about"]: step.top for record in done if record.case != "beams" and record.status == 200
+                for step in c.adapter.read(record.answer).steps}))
+        # bias shows which of them end a text
+        c.wire.post_all([c.record("parameters", "beam token", prompts[0], token, seed=1, temperature=0.0, max_tokens=2,
+                                  logit_bias={str(token): 100.0}) for token in sorted(tokens)])
     if c.adapter.names.get("best_of") and c.offers("n"):
         c.wire.post_all([c.record("parameters", case, PROMPTS[3], seed=21, max_tokens=12, **more) for case, more in (
             ("best of", {"n": 1, "best_of": BEST}), ("all of best", {"n": BEST}))])
@@ -34,8 +40,23 @@ def _rows(j: Judge, number: int, count: int) -> list:
             for text in texts]
 
 
+def _best_two(first: list, second: dict) -> list:
+    """Returns texts of two tokens with the sums of their logprobs, best first."""
+    return sorted(((known + value, (token, key)) for token, known in first[:WIDTH]
+                   for key, value in second.get(token, [])), key=lambda row: -row[0])
+
+
+def _within(first: list, best: list) -> set:
+    """Returns the tokens that change which texts are the best of WIDTH beams if they end a text."""
+    last = best[:WIDTH][-1][0] if best else 0.0
+    return {token for place, (token, value) in enumerate(first) if place < WIDTH or value > last} | {
+        token for _, row in best[:WIDTH] for token in row}
+
+
 def _beams(j: Judge) -> None:
     asked = j.asked("beams")
+    lasting = {j.records[number].settings["about"] for number, text in j.of("parameters", "beam token")
+               if text.finish != "stop"}
     if asked and not j.of("parameters", "beams"):
         return j.parameter("beams", "refused", "", asked[0])
     seen = 0
@@ -44,15 +65,14 @@ def _beams(j: Judge) -> None:
         second = {j.records[place].settings["about"]: text.steps[0].top for place,
                   text in j.of("parameters", f"beams {at}")
                   if text.steps}
-        best = sorted(((known + value, (token, key)) for token, known in first[:WIDTH]
-                       for key, value in second.get(token, [])), key=lambda row: -row[0])
+        best = _best_two(first, second)
         gaps = [first[WIDTH - 1][1] - first[WIDTH][1],
                 *(above[0] - below[0] for above, below in zip(best[:WIDTH], best[1:]))]
         if number not in j.texts or len(second) < WIDTH or min(gaps) < CLEAR / 10:
             continue  # noise could change the order
+        if not _within(first, best) <= lasting:
+            continue  # a text that ends is ranked by its length in some servers
         rows = [row for row, _ in _rows(j, number, len(j.records[number].answer.get("choices") or []))]
-        if any(len(row) != 2 for row in rows):
-            continue  # a text ended
         seen += 1
         if rows != (expected := [row for _, row in best[:WIDTH]]):
             return j.parameter("beams", "wrong",
