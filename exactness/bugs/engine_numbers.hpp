@@ -22,9 +22,9 @@ inline constexpr RandomBlock block_of(std::uint32_t word) {
 
 // log 0 = -infinity, log infinity = infinity, NaN below 0.
 inline float log_f32(float x) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (x == 0.0f) return -kInfinity;
-  if (x == kInfinity) return x;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  if (x == 0.0f) return -infinity;
+  if (x == infinity) return x;
   if (!(x > 0.0f)) return std::numeric_limits<float>::quiet_NaN();
   return static_cast<float>(natural_log(static_cast<double>(x)));
 }

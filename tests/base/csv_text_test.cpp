@@ -1,8 +1,6 @@
 #include "base/csv_text.hpp"
 
-#include <catch2/catch.hpp>
-
-namespace draftproof {
+#include "tests/support/test.hpp"
 
 TEST_CASE("a CSV field is quoted where it must be, and is no formula of a spreadsheet") {
   CHECK(csv_field("") == "");
@@ -17,5 +15,3 @@ TEST_CASE("a CSV field is quoted where it must be, and is no formula of a spread
   CHECK(csv_field("\rx") == "\"'\rx\"");
   for (const char* const number : {"-1", "-0.5", "-1e-9", "1.5"}) CHECK(csv_field(number) == number);
 }
-
-}  // namespace draftproof

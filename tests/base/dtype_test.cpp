@@ -1,14 +1,7 @@
 #include "base/dtype.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-
 #include "base/host_device.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,8 +1,7 @@
 #include "base/latex.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("text becomes LaTeX that shows the same characters") {
@@ -31,4 +30,3 @@ TEST_CASE("a comment ends with its line") {
 }
 
 }  // namespace
-}  // namespace draftproof

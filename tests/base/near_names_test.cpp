@@ -1,8 +1,7 @@
 #include "base/near_names.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("a name with a slip or the beginning of a name finds the name that was meant, and others find nothing") {
@@ -20,4 +19,3 @@ TEST_CASE("a name with a slip or the beginning of a name finds the name that was
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,18 +1,11 @@
 #include "base/parallel.hpp"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdint>
-#include <initializer_list>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "reference/random/philox.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("Every item is visited once by a thread that exists for any number of items and threads") {
   for (const int threads : {1, 2, 3, 8}) {

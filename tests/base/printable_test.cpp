@@ -1,12 +1,8 @@
 // Checks, byte by byte, what may reach a terminal.
 #include "base/printable.hpp"
 
-#include <catch2/catch.hpp>
-#include <string>
-#include <vector>
-#include "tests/support/run_program.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 const std::string kBad = "\xef\xbf\xbd";  // U+FFFD
@@ -43,11 +39,10 @@ TEST_CASE("a line has no line ends and no tabs, and those at its end are left ou
 
 TEST_CASE("a shell command is what a shell splits into the arguments again") {
   const std::vector<std::string> arguments = {"plain", "two words", "", "it's", "$HOME `id` \\ \"", "--k=5", "*"};
-  const auto result = testing::run_command({"sh", "-c", "printf '<%s>' " + shell_command(arguments)});
+  const auto result = run_command({"sh", "-c", "printf '<%s>' " + shell_command(arguments)});
   CHECK(result.out == "<plain><two words><><it's><$HOME `id` \\ \"><--k=5><*>");
   CHECK(shell_command({"draftproof", "demo", "--seed", "7"}) == "draftproof demo --seed 7");
   CHECK(shell_arguments(shell_command(arguments)) == arguments);
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,8 +1,6 @@
 #include "base/split.hpp"
 
-#include <catch2/catch.hpp>
-
-namespace draftproof {
+#include "tests/support/test.hpp"
 
 TEST_CASE("a list is split into one part more than it has separators, and no part is lost") {
   using Parts = std::vector<std::string_view>;
@@ -13,5 +11,3 @@ TEST_CASE("a list is split into one part more than it has separators, and no par
   CHECK(split("a,,b,", ',') == Parts{"a", "", "b", ""});
   CHECK(split("a,b;c", ';') == Parts{"a,b", "c"});
 }
-
-}  // namespace draftproof

@@ -1,14 +1,6 @@
 #include "base/strict_number.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

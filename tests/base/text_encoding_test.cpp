@@ -1,9 +1,7 @@
 #include "base/text_encoding.hpp"
 
-#include <catch2/catch.hpp>
-#include <string>
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using namespace std::string_literals;
 
 TEST_CASE("UTF-8 with line feeds is left as it is") {

@@ -1,21 +1,13 @@
 // Numbers in the JSON of the commands that follow from others beside them: quotients, sums, counts of rows, verdicts.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-
 #include "cli/bench/result.hpp"
 #include "exactness/statistics/binomial_interval.hpp"
 #include "exactness/statistics/chi_squared.hpp"
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "sim/csv.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
-
-using nlohmann::ordered_json;
 
 double number(const ordered_json& object, const char* key) {
   return object.at(key).get<double>();

@@ -1,21 +1,10 @@
 // prove, bugs, soak and parity as scripts meet them.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <functional>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <utility>
-#include <vector>
-
 #include "base/archives/safetensors.hpp"
 #include "exactness/proof/prove.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
-using namespace draftproof::testing;
 using json = nlohmann::ordered_json;
 
 }  // namespace
@@ -157,12 +146,12 @@ TEST_CASE("a certificate is checked without this project, and one with a fault i
   const ProgramResult sound = checked_certificate(path);
   INFO(sound.err);
   CHECK(sound.exit_code == 0);
-  CHECK_THAT(sound.out, Catch::Contains("chain: lossless, as stated, on 7 pairs of models"));
+  CHECK_THAT(sound.out, Contains("chain: lossless, as stated, on 7 pairs of models"));
   const auto rejected = [&](const char* word, const std::function<void(json&)>& change) {
     const ProgramResult result = checked_certificate(path, change);
     INFO(result.out);
     CHECK(result.exit_code == 1);
-    CHECK_THAT(result.err, Catch::Contains("invalid: ") && Catch::Contains(word));
+    CHECK_THAT(result.err, Contains("invalid: ") && Contains(word));
   };
   rejected("sum to", [](json& instance) { instance.at("outcomes").erase(0); });
   rejected("two shares", [](json& instance) { instance.at("outcomes").at(0).at("decisions").at(0).at(4) = "1/7"; });
@@ -199,7 +188,7 @@ TEST_CASE("a certificate whose decisions are another verifier's is rejected, tho
              "--certificate", path});
     const ProgramResult sound = run_command({"python3", checker, path});
     CHECK(sound.exit_code == 0);
-    CHECK_THAT(sound.out, Catch::Contains("every decision by the paper's rule"));
+    CHECK_THAT(sound.out, Contains("every decision by the paper's rule"));
     std::ifstream in(path);
     json certificate = json::parse(in);
     for (json& proof : certificate.at("proofs"))
@@ -207,7 +196,7 @@ TEST_CASE("a certificate whose decisions are another verifier's is rejected, tho
     write_whole_file(changed, certificate.dump());
     const ProgramResult result = run_command({"python3", checker, changed});
     CHECK(result.exit_code == 1);
-    CHECK_THAT(result.err, Catch::Contains("the rule gives") || Catch::Contains("is missing"));
+    CHECK_THAT(result.err, Contains("the rule gives") || Contains("is missing"));
   }
 }
 
@@ -217,7 +206,7 @@ TEST_CASE("a certificate that would be far too large is refused by its first out
   const ProgramResult result = run_draftproof(
       {"prove", "--verifier", "block", "--long", "--vocab", "6", "-k", "6", "--instances", "1", "--certificate", path});
   CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Catch::Contains("--certificate: would hold about 1") && Catch::Contains("--instances"));
+  CHECK_THAT(result.err, Contains("--certificate: would hold about 1") && Contains("--instances"));
   CHECK(folder.file_names().empty());
 }
 
@@ -233,9 +222,9 @@ TEST_CASE("the certificate and the LaTeX table of a refuted rule hold its counte
   CHECK(difference == json{{"string", {0}}, {"emitted", "1/3"}, {"expected", "4/13"}});
   std::ifstream tex(table);
   const std::string text{std::istreambuf_iterator<char>(tex), {}};
-  CHECK_THAT(text, Catch::Contains("typical\\_acceptance") &&
-                       Catch::Contains("$p$ & $\\frac{4}{13}$ & $\\frac{4}{13}$ & $\\frac{5}{13}$") &&
-                       Catch::Contains("with probability $\\frac{1}{3}$; the target has $\\frac{4}{13}$"));
+  CHECK_THAT(text, Contains("typical\\_acceptance") &&
+                       Contains("$p$ & $\\frac{4}{13}$ & $\\frac{4}{13}$ & $\\frac{5}{13}$") &&
+                       Contains("with probability $\\frac{1}{3}$; the target has $\\frac{4}{13}$"));
   if (run_command({"python3", "--version"}).exit_code != 0) return;
   CHECK(checked_certificate(path).exit_code == 0);
   // Claimed to be exact, it is rejected.

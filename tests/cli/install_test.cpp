@@ -1,24 +1,11 @@
 // `cmake --install`: the tree works where it was moved to, and serves programs in C by pkg-config and by CMake
 // (docs/install.md).
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "cli/verbs.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ProgramResult;
-using testing::read_whole_file;
-using testing::run_command;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 // Installed into one place, then moved to another.
 class InstalledTree {
@@ -65,14 +52,14 @@ std::string block(const std::string& language) {
   return text.substr(begin, text.find("```", begin) - begin);
 }
 
-nlohmann::json json_of(const ProgramResult& result) {
+nlohmann::json document_of(const ProgramResult& result) {
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   return nlohmann::json::parse(result.out, nullptr, false);
 }
 
 TEST_CASE("an installed tree works where it was moved to, with its own data and no path of the build") {
-  if (testing::kSanitized) return;  // a program in C could not load the library; nobody installs it
+  if (kSanitized) return;  // a program in C could not load the library; nobody installs it
   const InstalledTree& tree = installed_tree();
   const std::string build = fs::path(DRAFTPROOF_PROGRAM).parent_path().string();
   const ProgramResult paths =
@@ -80,17 +67,18 @@ TEST_CASE("an installed tree works where it was moved to, with its own data and 
                    DRAFTPROOF_SOURCE_DIR "/gpu/", "-e", tree.folder().file("first"), tree.file("")});
   CHECK(paths.exit_code == 1);  // grep found none
   CHECK(paths.out == "");
-  CHECK(json_of(tree.run({"presets", "--json"})).is_object());
+  CHECK(document_of(tree.run({"presets", "--json"})).is_object());
   const nlohmann::json predicted =
-      json_of(tree.run({"predict", "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3", "--json"}));
+      document_of(tree.run({"predict", "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3", "--json"}));
   CHECK(predicted.at("best").size() > 2);
   const std::string scenario = tree.file("share/draftproof/experiments/scenarios/chat.toml");
-  CHECK(json_of(tree.run({"sim", scenario, "--replications", "1", "--set", "workload.requests=150", "--json"}))
+  CHECK(document_of(tree.run({"sim", scenario, "--replications", "1", "--set", "workload.requests=150", "--json"}))
             .at("policies")
             .size() > 2);
   CHECK(tree.run({"regress", "--help"}).out.find(tree.file("share/draftproof/golden/digests.txt")) !=
         std::string::npos);
-  CHECK(json_of(tree.run({"experiments", "three_accepted", "--out", tree.folder().file("out"), "--json"})).is_object());
+  CHECK(document_of(tree.run({"experiments", "three_accepted", "--out", tree.folder().file("out"), "--json"}))
+            .is_object());
 
   // Those presets are the ones that are read.
   fs::rename(tree.file("share/draftproof/presets"), tree.folder().file("presets"));
@@ -101,7 +89,7 @@ TEST_CASE("an installed tree works where it was moved to, with its own data and 
 }
 
 TEST_CASE("every verb that is installed has a manual page with the options of its help") {
-  if (testing::kSanitized) return;  // a program in C could not load the library; nobody installs it
+  if (kSanitized) return;  // a program in C could not load the library; nobody installs it
   const InstalledTree& tree = installed_tree();
   CHECK(read_whole_file(tree.file("share/man/man1/draftproof.1")).find("draftproof\\-predict (1)") !=
         std::string::npos);
@@ -135,7 +123,7 @@ TEST_CASE("every verb that is installed has a manual page with the options of it
 
 TEST_CASE(
     "a program in C builds against the installed library, by pkg-config and by CMake, and needs no other library") {
-  if (testing::kSanitized) return;  // a program in C could not load the library; nobody installs it
+  if (kSanitized) return;  // a program in C could not load the library; nobody installs it
   const InstalledTree& tree = installed_tree();
   const std::string example = tree.folder().file("main.c");
   write_whole_file(example, block("c"));
@@ -177,4 +165,3 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,17 +1,11 @@
 // ./draftproof, as far as it can be tried without building: a copy of it in a folder of its own, with a PATH on which
 // exactly the named tools are found.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
 #include <regex>
-#include <sstream>
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
-using namespace draftproof::testing;
 namespace fs = std::filesystem;
 
 const std::string kLauncher = DRAFTPROOF_SOURCE_DIR "/draftproof";

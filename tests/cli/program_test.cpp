@@ -1,20 +1,8 @@
 // The program as its users and their scripts meet it: exit codes, one line per error, help and JSON everywhere.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <utility>
-
 #include "base/printable.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
 
 // The verbs that the program's own help lists, so that a new one is tested without being named here. `completion` is
 // none: it prints a script and has no JSON.
@@ -162,7 +150,7 @@ TEST_CASE("start gives the one command for what there is, with examples for what
     const auto name = path.at("name").get<std::string>();
     INFO(name);
     const ProgramResult listed = run_draftproof({"start"});
-    CHECK_THAT(listed.out, Catch::Contains("\n  " + name + " "));
+    CHECK_THAT(listed.out, Contains("\n  " + name + " "));
     // The command takes its own examples.
     const auto command = json_of({"start", name}).at("command").get<std::vector<std::string>>();
     for (const std::string& word : command) CHECK(word.find('%') == std::string::npos);
@@ -171,14 +159,14 @@ TEST_CASE("start gives the one command for what there is, with examples for what
     words.emplace_back("--help");
     CHECK(run_draftproof(words).exit_code == 0);
   }
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string log = folder.file("my log");
   check_refused({"start", "log", log, "A100"}, {"my log: is no file; expected a server's log"});
   write_whole_file(log, "");
   CHECK(run_draftproof({"start", "log", log, "A100"})
             .out.starts_with("draftproof predict '" + log + "' --gpu A100\nThen: draftproof read FILE "));
   CHECK_THAT(run_draftproof({"start", "log", log, "A100", "Qwen3-8B", "EAGLE-3"}).out,
-             Catch::Contains("' --gpu A100 --model Qwen3-8B --drafter EAGLE-3\n"));
+             Contains("' --gpu A100 --model Qwen3-8B --drafter EAGLE-3\n"));
   check_refused({"start", "logs"},
                 {"start: there is no path 'logs'; expected one of log, server, plan", "; did you mean 'log'?"});
   CHECK(run_draftproof({"start", "teach"}).out == run_draftproof({"start", "course"}).out);

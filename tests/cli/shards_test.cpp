@@ -1,12 +1,8 @@
 // draftproof shards: rows over several devices from the command line.
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
-using namespace draftproof::testing;
 using json = nlohmann::ordered_json;
 
 TEST_CASE("shards draws what whole rows give and counts the bytes of its messages", "[shards]") {

@@ -2,14 +2,9 @@
 // hand.
 #include "tests/fuzz/fuzz.hpp"
 
-#include <catch2/catch.hpp>
-#include <set>
-#include <stdexcept>
-
-#include "base/error.hpp"
 #include "tests/fuzz/damage.hpp"
 #include "tests/fuzz/readers.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

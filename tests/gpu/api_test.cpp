@@ -1,17 +1,10 @@
 // Refusals by the host before a call runs: each message names call and argument, the value, and what was expected.
 #include "gpu/api.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <string>
-
 #include "tests/gpu/call_arguments.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the calls above
 
 // The message of a call that must be refused as wrongly used.
 template <class Arguments>
@@ -288,4 +281,3 @@ TEST_CASE("executors have names", "[device_api]") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,11 +1,7 @@
 // Rows of `bench --device cuda` that stand for a language model's.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <functional>
-
 #include "gpu/bench/gpu_tensors.hpp"
 #include "gpu/bench/model_rows.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::bench {
 namespace {

@@ -1,13 +1,7 @@
 // gpu/budget/budget.py on machine code written for the purpose: what it counts, and that a heavier loop does not pass.
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using namespace draftproof::testing;
-using Catch::Contains;
 
 // A loop that reads four floats a turn and has a slow way for some, behind code that comes before it and a function
 // that both call. `extra`: more instructions of the loop's hot block.

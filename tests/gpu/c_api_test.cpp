@@ -1,24 +1,16 @@
 // draftproof.h as engines in other languages use it: a C program and Python's ctypes, and what the C functions do with
 // invalid arguments.
-#include <catch2/catch.hpp>
-#include <string>
-
 #include "gpu/draftproof.h"
-#include "tests/support/run_program.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ProgramResult;
-using testing::run_command;
 
 std::string last_message() {
   return draftproof_error_message();
 }
 
 TEST_CASE("a C program gets the same bits from the reference and the kernels", "[c_api]") {
-  const ProgramResult result = run_command({std::string(testing::kCExamples) + "/draftproof_c_verify_chain"});
+  const ProgramResult result = run_command({std::string(kCExamples) + "/draftproof_c_verify_chain"});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
@@ -27,7 +19,7 @@ TEST_CASE("a C program gets the same bits from the reference and the kernels", "
 }
 
 TEST_CASE("a C program draws over three devices what it draws of whole rows", "[c_api][shards]") {
-  const ProgramResult result = run_command({std::string(testing::kCExamples) + "/draftproof_c_shards"});
+  const ProgramResult result = run_command({std::string(kCExamples) + "/draftproof_c_shards"});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
@@ -35,7 +27,7 @@ TEST_CASE("a C program draws over three devices what it draws of whole rows", "[
 }
 
 TEST_CASE("Python's ctypes gets the same bits from the reference and the kernels", "[c_api]") {
-  if (testing::kSanitized) {
+  if (kSanitized) {
     WARN("SKIPPED: Python cannot load a library that needs the address sanitizer");
     return;
   }
@@ -44,7 +36,7 @@ TEST_CASE("Python's ctypes gets the same bits from the reference and the kernels
     return;
   }
   const std::string script = DRAFTPROOF_SOURCE_DIR "/tests/gpu/c_api/check_ctypes.py";
-  const ProgramResult result = run_command({"python3", script, testing::kSharedLibrary});
+  const ProgramResult result = run_command({"python3", script, kSharedLibrary});
   INFO(result.out << result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.out.find("verify_tree: 5 outputs are equal") != std::string::npos);
@@ -100,4 +92,3 @@ TEST_CASE("bindings can ask for the sizes of structs", "[c_api]") {
 }
 
 }  // namespace
-}  // namespace draftproof

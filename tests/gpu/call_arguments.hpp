@@ -1,11 +1,8 @@
 // Calls of gpu/api.hpp that are to be refused: every array is the same memory, which nobody may follow.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
 #include "gpu/api.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,13 +1,7 @@
 // Compares what the reference and the kernels on the CPU executor report for data with several errors.
-#include <catch2/catch.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "gpu/draftproof.h"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using Call = int (*)(const draftproof_verify_arguments*, const draftproof_settings*);
@@ -126,5 +120,3 @@ TEST_CASE("with the drafter's row sums a chain reads of a proposal row that is n
   total[1] = 0;  // which no row has
   CHECK(kernels_say() == DRAFTPROOF_ROW_NOTHING_LEFT);
 }
-
-}  // namespace draftproof

@@ -1,20 +1,8 @@
 // The device faults: kernels with one fault each (gpu/faults/*.fault), of which the regression must find every one.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <set>
-#include <sstream>
-#include <vector>
-
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using draftproof::testing::ProgramResult;
-using draftproof::testing::read_whole_file;
-using draftproof::testing::run_command;
 
 std::vector<std::string> fault_ids() {
   std::vector<std::string> ids;
@@ -27,7 +15,7 @@ std::vector<std::string> fault_ids() {
 }  // namespace
 
 TEST_CASE("the regression kills every device fault") {
-  if (!draftproof::testing::faults_are_built()) return;
+  if (!faults_are_built()) return;
   for (const std::string& id : fault_ids()) {
     const ProgramResult run = run_command({draftproof::regress::faults_folder() + "/" + id + ".run"});
     INFO(id << ": " << run.out << run.err);

@@ -1,14 +1,9 @@
 // Offsets and indices that lie: which of them are invalid, by hand.
 #include "gpu/offset_guards.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <limits>
-#include <vector>
-
 #include "gpu/reference_executor/draft_ranges.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -83,4 +78,3 @@ TEST_CASE("a list that leads out of its array is invalid and empty", "[device_ap
 }
 
 }  // namespace
-}  // namespace draftproof

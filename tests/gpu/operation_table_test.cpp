@@ -2,18 +2,10 @@
 // that gpu/README.md lists, no more and no fewer.
 #include "gpu/operation_table.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
 #include <cctype>
-#include <filesystem>
-#include <map>
 #include <regex>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
 
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -31,7 +23,7 @@ const std::vector<Operation> kOperations = {DRAFTPROOF_OPERATIONS(PLAIN, WITH_WO
 const std::vector<Operation> kReferenceOperations = {DRAFTPROOF_REFERENCE_OPERATIONS(PLAIN)};
 
 std::string text_of(const std::string& file) {
-  return draftproof::testing::read_whole_file(kRoot / file);
+  return read_whole_file(kRoot / file);
 }
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -42,7 +34,7 @@ std::string in_one_line(const std::string& text) {
 }
 
 // The lines of a Markdown table that begin with `| ` and a name in backticks.
-std::vector<std::string> rows_of(const std::string& readme, const std::string& name) {
+std::vector<std::string> rows_named(const std::string& readme, const std::string& name) {
   std::vector<std::string> rows;
   std::istringstream lines(readme);
   for (std::string line; std::getline(lines, line);)
@@ -151,7 +143,7 @@ TEST_CASE("gpu/README.md lists exactly the nine files that a kernel needs", "[op
     // Checks the entries in files shared by all kernels; table and header are compared above.
     CHECK(holds(checks, "void check_" + one.name + "("));
     CHECK(holds(digests, " " + one.name + "/"));
-    const std::vector<std::string> rows = rows_of(readme, one.name);
+    const std::vector<std::string> rows = rows_named(readme, one.name);
     REQUIRE_FALSE(rows.empty());
     // Kernels have the names of what they do, which may serve several operations; the row tells them.
     for (auto at = std::sregex_iterator(rows[0].begin(), rows[0].end(), kernel); at != std::sregex_iterator(); ++at)

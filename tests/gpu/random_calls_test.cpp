@@ -1,19 +1,16 @@
 // Random calls: the kernels on the CPU executor, whatever their block size and the order of their threads, answer what
 // the reference answers.
-#include <algorithm>
-#include <catch2/catch.hpp>
 #include <regex>
 
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/random_calls.hpp"
 #include "gpu/regress/regression.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::regress {
 
 TEST_CASE("random calls have the same answer from kernels and reference", "[device_api]") {
-  const std::int64_t count = testing::fewer_if_sanitized(1000);
+  const std::int64_t count = fewer_if_sanitized(1000);
   const RegressionReport report = run_cases(random_calls(count, 0), {}, 1);
   CHECK(report.count(Verdict::equal) == count);
   for (const std::string& finding : report.findings()) {
@@ -38,10 +35,10 @@ TEST_CASE("a random call is the same alone and among others, and says how to run
 }
 
 TEST_CASE("random calls set every field of every argument struct of draftproof.h", "[device_api]") {
-  const std::string header = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/draftproof.h");
+  const std::string header = read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/draftproof.h");
   std::string calls;
   for (const char* file : {"random_calls.cpp", "random_shard_calls.cpp", "shard_protocol.cpp", "shard_inputs.cpp"})
-    calls += testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/regress/" + std::string(file));
+    calls += read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/regress/" + std::string(file));
   const std::regex a_struct("typedef struct \\{([^}]*)\\} draftproof_(\\w+);");
   const std::regex comment("/\\*[^*]*\\*+([^/*][^*]*\\*+)*/");
   const std::regex field("(\\w+);");

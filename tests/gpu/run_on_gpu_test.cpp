@@ -1,13 +1,7 @@
 // gpu/run_on_gpu.sh says what is wrong with its options before it builds anything.
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using Catch::Contains;
-using draftproof::testing::run_command;
 
 const std::string kScript = DRAFTPROOF_SOURCE_DIR "/gpu/run_on_gpu.sh";
 

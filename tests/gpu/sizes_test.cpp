@@ -1,18 +1,10 @@
 // Sizes that no memory can hold: every count and stride of every call, alone and as a product, is refused by every
 // executor with one message before anything runs.
-#include <catch2/catch.hpp>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "gpu/api.hpp"
 #include "tests/gpu/call_arguments.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the calls above
 
 draftproof_constraints all_constraints() {
   draftproof_constraints c{};
@@ -260,4 +252,3 @@ TEST_CASE("the sizes of a batch of nothing are refused too", "[device_api][sizes
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,17 +1,10 @@
 // draftproof_verify_by_name: every verifier of the registry through the C interface, against the step layer on the same
 // requests, and what is refused.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "gpu/draftproof.h"
 #include "reference/step/verify_step.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr std::int64_t kVocabSize = 11;
@@ -265,4 +258,3 @@ TEST_CASE("an executor with kernels answers that it has none for verify_by_name"
 }
 
 }  // namespace
-}  // namespace draftproof

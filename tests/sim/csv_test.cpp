@@ -1,9 +1,6 @@
 // CSV as spreadsheets write it.
-#include <catch2/catch.hpp>
-
 #include "sim/csv.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("Quoted fields of a CSV file hold commas, quotes and line ends, and lines are counted through them") {
   const CsvTable table = parse_csv("a, b ,c\r\n1,\"x, \"\"y\"\"\nz\",3\r\n\n4,,\n", "f.csv");

@@ -1,13 +1,11 @@
 #include "studies/worker.hpp"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <future>
-#include <stdexcept>
-#include <string>
 #include <thread>
 
-namespace draftproof {
+#include "tests/support/test.hpp"
+
 namespace {
 
 using NumberWorker = Worker<int, std::string>;
@@ -72,7 +70,7 @@ TEST_CASE("what a computation throws is the worker's error until settings work a
   CHECK(worker.latest() == nullptr);
   worker.request(2);
   worker.settle();
-  CHECK_THAT(worker.state().error, Catch::Contains("a bug of ours") && Catch::Contains("surprise"));
+  CHECK_THAT(worker.state().error, Contains("a bug of ours") && Contains("surprise"));
   worker.request(3);
   worker.settle();
   CHECK(worker.state().error.empty());
@@ -87,4 +85,3 @@ TEST_CASE("a worker that still computes ends with its owner") {
 }
 
 }  // namespace
-}  // namespace draftproof

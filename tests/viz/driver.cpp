@@ -1,7 +1,5 @@
 #include "tests/viz/driver.hpp"
-
-#include <catch2/catch.hpp>
-
+#include "tests/support/test.hpp"
 #include "tests/viz/looks.hpp"
 
 namespace draftproof::testing {

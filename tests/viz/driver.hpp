@@ -2,10 +2,7 @@
 // tests look at the snapshots.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "viz/app/dashboard.hpp"
 #include "viz/app/recording.hpp"
 #include "viz/app/ui_context.hpp"

@@ -1,10 +1,7 @@
 // A test that looks: what is wrong with the picture of a frame, found in its draw lists and not by frozen pixels.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "viz/panels/controls.hpp"
 
 namespace draftproof::testing {

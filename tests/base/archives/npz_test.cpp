@@ -1,23 +1,10 @@
 // Archives of arrays as Python's zipfile writes them: what NumPy writes, byte by byte, stored and deflated.
 #include "base/archives/npz.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "base/archives/safetensors.hpp"
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ProgramResult;
-using testing::run_command;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 // npy(descr, shape, data) as NumPy's format has it, and archives of such members.
 const std::string kScript = R"py(
@@ -92,7 +79,7 @@ TEST_CASE("an archive of arrays is read as the tensors that it holds, stored or 
     CHECK(logits.as<double>()[2] == 2.0);
     CHECK(file.tensor("top_p").shape.empty());
     CHECK(file.tensor("samples").as<std::int64_t>()[1] == 2);
-    if (testing::kSanitized) continue;  // audit is not built there
+    if (kSanitized) continue;  // audit is not built there
     // Top-p of 0.5, one number for both rows, leaves the one token of each that was drawn; four draws are too few.
     const ProgramResult audit = run_draftproof({"audit", folder.file(name)});
     INFO(audit.out << audit.err);
@@ -126,12 +113,12 @@ TEST_CASE("what is no array of numbers in C order is an error that names the mem
                                    {"bzip2", "'a.npy': is compressed by method 12"},
                                    {"overlap", "'b.npy': takes 640 bytes of the archive, more than"}}) {
     INFO(name);
-    CHECK_THAT(error(name), Catch::Contains(std::string(name) + ".npz") && Catch::Contains(part));
+    CHECK_THAT(error(name), Contains(std::string(name) + ".npz") && Contains(part));
   }
 }
 
 TEST_CASE("what an archive claims takes no memory before it is found to be false") {
-  if (testing::kSanitized) return;  // address sanitizers need all of the address space
+  if (kSanitized) return;  // address sanitizers need all of the address space
   const TemporaryFolder folder;
   if (!write_archives(folder)) return;
   for (const char* const name : {"packed_bomb", "bomb", "stored_bomb", "other_shape", "long_header"}) {
@@ -144,4 +131,3 @@ TEST_CASE("what an archive claims takes no memory before it is found to be false
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,23 +1,9 @@
 // Files that lie: each must be an error that names the file or tensor and says what would be right, and never a crash.
 #include "base/archives/safetensors_header.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/archives/safetensors.hpp"
-#include "base/error.hpp"
 #include "base/printable.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

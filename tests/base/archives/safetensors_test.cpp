@@ -2,22 +2,8 @@
 // The fixtures come from make_safetensors_fixtures.py; the values below are repeated here by hand.
 #include "base/archives/safetensors.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "base/archives/sha256.hpp"
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,6 @@
 #include "base/archives/sha256.hpp"
 
-#include <catch2/catch.hpp>
-#include <string>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -39,19 +33,18 @@ TEST_CASE("SHA-256 of pieces is that of the whole and can be read in between") {
 
 // bare/sha256.cpp is in no other build than the one for a bare GPU machine: a program of its own is compiled here.
 TEST_CASE("the SHA-256 of the bare build is that of the library, around the ends of blocks") {
-  const testing::TemporaryFolder folder;
-  testing::write_whole_file(
-      folder.file("main.cpp"),
-      "#include <cstdio>\n#include <cstdlib>\n#include \"base/archives/sha256.hpp\"\n"
-      "int main() { for (int n : {0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 1000}) "
-      "std::printf(\"%s\\n\", draftproof::sha256_hex(std::string(n, (char)('a' + n % 26))).c_str()); }\n");
-  const testing::ProgramResult compiled =
-      testing::run_command({"c++", "-std=c++20", "-I" DRAFTPROOF_SOURCE_DIR, folder.file("main.cpp"),
-                            DRAFTPROOF_SOURCE_DIR "/base/archives/bare/sha256.cpp", "-o", folder.file("digests")});
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("main.cpp"),
+                   "#include <cstdio>\n#include <cstdlib>\n#include \"base/archives/sha256.hpp\"\n"
+                   "int main() { for (int n : {0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 1000}) "
+                   "std::printf(\"%s\\n\", draftproof::sha256_hex(std::string(n, (char)('a' + n % 26))).c_str()); }\n");
+  const ProgramResult compiled =
+      run_command({"c++", "-std=c++20", "-I" DRAFTPROOF_SOURCE_DIR, folder.file("main.cpp"),
+                   DRAFTPROOF_SOURCE_DIR "/base/archives/bare/sha256.cpp", "-o", folder.file("digests")});
   INFO(compiled.err);
   REQUIRE(compiled.exit_code == 0);
   std::string expected;
   for (const std::size_t n : {0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 1000})
     expected += sha256_hex(std::string(n, static_cast<char>('a' + n % 26))) + "\n";
-  CHECK(testing::run_command({folder.file("digests")}).out == expected);
+  CHECK(run_command({folder.file("digests")}).out == expected);
 }

@@ -3,13 +3,8 @@
 
 #include <zlib.h>
 
-#include <catch2/catch.hpp>
-#include <string>
+#include "tests/support/test.hpp"
 
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-namespace draftproof {
 namespace {
 
 // Made by Python's gzip: 'accept len\n'.
@@ -21,10 +16,10 @@ const std::string kPacked(
 }  // namespace
 
 TEST_CASE("gzip is unpacked, members behind one another too, and any other file is itself") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.path() + "/log";
   const auto text_of = [&](const std::string& bytes) {
-    testing::write_whole_file(path, bytes);
+    write_whole_file(path, bytes);
     return read_text(path, 1 << 20);
   };
   CHECK(text_of(kPacked) == "accept len\n");
@@ -49,17 +44,17 @@ TEST_CASE("gzip that unpacks to more than any log does is refused before memory 
   packed.resize(stream.total_out);
   deflateEnd(&stream);
   REQUIRE(packed.size() < kUnpacked / 400);
-  const testing::TemporaryFolder folder;
-  testing::write_whole_file(folder.path() + "/log.gz", packed);
+  const TemporaryFolder folder;
+  write_whole_file(folder.path() + "/log.gz", packed);
   CHECK_THROWS_WITH(read_text(folder.path() + "/log.gz", std::uint64_t{1} << 30),
-                    Catch::Contains("unpacks to more than 400 times its size"));
+                    Contains("unpacks to more than 400 times its size"));
 }
 
 TEST_CASE("damaged gzip, and one that unpacks to more than is allowed, are refused by name") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.path() + "/log.gz";
   const auto refused = [&](const std::string& bytes, std::uint64_t limit) -> std::string {
-    testing::write_whole_file(path, bytes);
+    write_whole_file(path, bytes);
     try {
       read_text(path, limit);
     } catch (const Error& error) {
@@ -77,5 +72,3 @@ TEST_CASE("damaged gzip, and one that unpacks to more than is allowed, are refus
   CHECK(refused(kPacked + kPacked, 40) == path + ": has 62 bytes; expected at most 40 bytes");
   CHECK(refused(kPacked + kPacked + kPacked + kPacked, 124).empty());
 }
-
-}  // namespace draftproof

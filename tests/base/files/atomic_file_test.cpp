@@ -1,21 +1,9 @@
 #include "base/files/atomic_file.hpp"
 
 #include <sys/resource.h>
-
-#include <catch2/catch.hpp>
 #include <csignal>
-#include <filesystem>
-#include <string>
-#include <vector>
 
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
-using Catch::Matchers::Contains;
-using draftproof::testing::read_whole_file;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+#include "tests/support/test.hpp"
 
 namespace {
 

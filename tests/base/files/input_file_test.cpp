@@ -1,21 +1,11 @@
 #include "base/files/input_file.hpp"
 
 #include <sys/stat.h>
-
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <string>
 #include <thread>
 
 #include "base/archives/sha256.hpp"
-#include "base/error.hpp"
 #include "base/files/inputs_read.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
-using Catch::Matchers::Contains;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+#include "tests/support/test.hpp"
 
 TEST_CASE("An input file has the bytes of the file, also of an empty one and of one longer than a piece") {
   const TemporaryFolder folder;

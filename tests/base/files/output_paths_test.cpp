@@ -1,17 +1,6 @@
 #include "base/files/atomic_file.hpp"
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
-using Catch::Matchers::Contains;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+#include "tests/support/test.hpp"
 
 TEST_CASE("An output that is an input is refused under any of its names") {
   const TemporaryFolder folder;
@@ -37,7 +26,7 @@ TEST_CASE("An output that could not be written is refused before the work, and o
     CHECK_THROWS_WITH(require_writable({{"--out", name}}), Contains(name));
   }
   CHECK_NOTHROW(require_writable({{"--out", ""}, {"--out", folder.file("there")}, {"--trace", folder.file("new")}}));
-  CHECK(draftproof::testing::read_whole_file(folder.file("there")) == "data");
+  CHECK(read_whole_file(folder.file("there")) == "data");
   CHECK(folder.file_names() == std::vector<std::string>{"there"});
 }
 

@@ -1,19 +1,7 @@
 #include "base/files/run_folder.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <string>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
-using Catch::Matchers::Contains;
-using draftproof::testing::read_whole_file;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
 namespace fs = std::filesystem;
 
 namespace {

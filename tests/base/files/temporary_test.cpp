@@ -3,23 +3,11 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <array>
-#include <catch2/catch.hpp>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
 
-#include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/files/signal_cleanup.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,17 +1,10 @@
 // `draftproof audit` on sample files written by a Python script, as a user of another engine would.
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/shipped_model.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
-using namespace draftproof::testing;
 using nlohmann::json;
 
 const std::string kScript = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/reference/trace/make_audit_samples.py";
@@ -158,12 +151,12 @@ TEST_CASE("audit compares the numbers beside the tokens with the rows") {
   const ProgramResult wrong = audit();
   CHECK(wrong.exit_code == 1);
   CHECK_THAT(json::parse(wrong.out).at("sentence").get<std::string>(),
-             Catch::Contains("logprob[1, 0] is -0.287682 here and -0.5 there"));
+             Contains("logprob[1, 0] is -0.287682 here and -0.5 there"));
   outputs.set<std::int32_t>("kept_count", {2, 1}).drop("logprob");
-  CHECK_THAT(audit().out, Catch::Contains("kept_count[1, 0] is 2 here and 1 there"));
+  CHECK_THAT(audit().out, Contains("kept_count[1, 0] is 2 here and 1 there"));
   outputs.set<float>("logprobs", {2, 1}, {0, 0}).drop("kept_count");
   CHECK(audit().exit_code == 2);
-  CHECK_THAT(audit().err, Catch::Contains("'logprobs'") && Catch::Contains("is not a tensor of a trace"));
+  CHECK_THAT(audit().err, Contains("'logprobs'") && Contains("is not a tensor of a trace"));
 }
 
 TEST_CASE("audit checks what filters left of logits, row by row, without sampling") {
@@ -304,7 +297,7 @@ TEST_CASE("a run of the shipped model and its head is consistent by f32's rows, 
   for (const char* part : {"first difference: ", ", depth 3: the draft is token ",
                            "verdict: different: ", "none of the known faults explains it",
                            "no request records prefill_chunks of several chunks", "one rejected draft stays"})
-    CHECK_THAT(altered.out, Catch::Contains(part));
+    CHECK_THAT(altered.out, Contains(part));
   request["steps"] = json::array();
   write_whole_file(run, request.dump() + "\n");
   CHECK(audit({}).exit_code == 4);
@@ -365,7 +358,7 @@ TEST_CASE(
   environment.emplace_back("CODE=0");
   const ProgramResult saved = run_draftproof({"audit", folder.file("run")}, environment);
   CHECK(saved.exit_code == 0);
-  CHECK_THAT(saved.out, Catch::Contains(folder.file("run")));
+  CHECK_THAT(saved.out, Contains(folder.file("run")));
   check_refused(run_draftproof({"audit", folder.file("drafts.jsonl")}, environment), {"--drafter: is not given"});
   check_refused(run_draftproof({"audit", "--outputs", folder.file("run")}, environment), {"file: is missing"});
   check_refused(run_draftproof({"audit", "127.0.0.1:1/v1", "--only", "draws"}, environment),

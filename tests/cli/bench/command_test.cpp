@@ -1,20 +1,9 @@
 // That the benchmark runs and says what it promises; never how fast anything is.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "engine/model/shipped_model.hpp"
 #include "engine/transformer/transformer_kernels.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
 
 ordered_json results_of(std::vector<std::string> options) {
   options.insert(options.begin(), {"bench", "--quick", "--json"});

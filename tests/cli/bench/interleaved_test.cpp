@@ -1,13 +1,8 @@
 // Intervals against machines that are made up, whose noise and whose planted slowdown are known.
 #include "cli/bench/interleaved.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/test_random.hpp"
-
-namespace draftproof {
 namespace {
 
 // A step takes 1 ms, what the machine does for seconds at a time makes it half as long again, and now and then
@@ -109,4 +104,3 @@ TEST_CASE("work that is three tenths longer is seen in processor time, and in in
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,27 +1,13 @@
 // The demo as its users meet it, its distribution test against faults planted here, and the promise of the same bytes
 // everywhere.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <numeric>
-
 #include "base/archives/safetensors.hpp"
 #include "cli/demo/files.hpp"
 #include "cli/demo/run.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using nlohmann::ordered_json;
-using testing::ProgramResult;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
 
 // Sentences of a few words, with bytes in between that are no text: an escape sequence and what is not UTF-8.
 std::string corpus_text() {
@@ -41,7 +27,7 @@ struct SmallDemo {
   DemoOptions options;
 
   SmallDemo() {
-    testing::write_whole_file(folder.file("corpus"), corpus_text());
+    write_whole_file(folder.file("corpus"), corpus_text());
     options.corpus = {folder.file("corpus")};
     options.out = folder.file("out");
     options.prompt = "the ";
@@ -86,7 +72,7 @@ TEST_CASE("the demo answers with the keys that scripts rely on and writes the sa
     CHECK(test.at("p_value").get<double>() > suite_level(2));
   }
   CHECK(document.at("text").get<std::string>().size() >= 80);
-  CHECK(testing::read_whole_file(demo.folder.file("out/result.json")) == result.out);
+  CHECK(read_whole_file(demo.folder.file("out/result.json")) == result.out);
   CHECK(document.at("shown").at("accepted_shown").get<int>() + document.at("shown").at("recovered_shown").get<int>() +
             document.at("shown").at("bonus_shown").get<int>() ==
         80);
@@ -97,7 +83,7 @@ TEST_CASE("the demo answers with the keys that scripts rely on and writes the sa
   std::sort(names.begin(), names.end());
   std::erase(names, "acceptance.svg");  // where gnuplot is
   CHECK(names == std::vector<std::string>{"acceptance.csv", "result.json", "trace.safetensors"});
-  const std::string csv = testing::read_whole_file(demo.folder.file("out/acceptance.csv"));
+  const std::string csv = read_whole_file(demo.folder.file("out/acceptance.csv"));
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 6);
 }
 
@@ -444,4 +430,3 @@ TEST_CASE("the default corpus gives a demo of real text") {
 }
 
 }  // namespace
-}  // namespace draftproof

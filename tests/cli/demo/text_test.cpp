@@ -1,9 +1,8 @@
 // The colours of a generated text.
 #include "cli/shared/painted_text.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("a character has the colour of its first byte and runs share one escape") {
@@ -18,4 +17,3 @@ TEST_CASE("a character has the colour of its first byte and runs share one escap
 }
 
 }  // namespace
-}  // namespace draftproof

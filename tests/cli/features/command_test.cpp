@@ -1,11 +1,6 @@
 // draftproof features as its users meet it, on a tiny transformer with random weights: the shards against the model
 // itself.
-#include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 #include "base/archives/safetensors.hpp"
 #include "base/dtype.hpp"
@@ -13,12 +8,8 @@
 #include "engine/transformer/transformer_model.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/forward_alone.hpp"
-#include "tests/support/run_verb.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,17 +1,5 @@
 // draftproof generate as its users meet it, with an n-gram model of a text made here, which needs no download.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <set>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
-#include "tests/support/shipped_model.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
-using nlohmann::ordered_json;
+#include "tests/support/test.hpp"
 
 namespace {
 

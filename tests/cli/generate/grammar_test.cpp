@@ -1,20 +1,11 @@
 // draftproof generate with grammars, on an n-gram model of bytes. Where the program was built without XGrammar it says
 // so, and nothing else is looked at.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 
 #include "base/files/input_file.hpp"
 #include "base/json_lines.hpp"
 #include "engine/grammar/compile_grammar.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
+#include "tests/support/test.hpp"
 
 namespace {
 

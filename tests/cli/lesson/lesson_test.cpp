@@ -1,18 +1,12 @@
 // The course: every answer is what the project's own commands print, and draftproof lesson checks those of a learner.
-#include <cmath>
-#include <filesystem>
 #include <regex>
-#include <set>
-#include <utility>
 
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
-
-using nlohmann::ordered_json;
 
 double number_at(const ordered_json& document, const std::string& pointer) {
   const ordered_json& value = document.at(ordered_json::json_pointer(pointer));
@@ -100,7 +94,7 @@ TEST_CASE(
   CHECK(run_draftproof({"lesson", "2", "--new", "8"}).out != page.out);
   const ProgramResult wrong = run_draftproof({"lesson", "2", "--new", "7", "--check", "1=0.001"});
   CHECK(wrong.exit_code == 1);
-  CHECK_THAT(wrong.out, Catch::Contains("Exercise 1: 0.001 is wrong. Hint: run draftproof lab --target 0."));
+  CHECK_THAT(wrong.out, Contains("Exercise 1: 0.001 is wrong. Hint: run draftproof lab --target 0."));
   check_refused({"lesson", "2", "--code", "12345678"}, {"--code: has no use without --new"});
 }
 

@@ -1,17 +1,9 @@
 // draftproof model as its users meet it.
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include "engine/chat/chat_template.hpp"
 #include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
 using nlohmann::json;
 
 namespace {

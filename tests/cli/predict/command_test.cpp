@@ -1,18 +1,8 @@
 // `draftproof predict` as one runs it.
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "base/printable.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using nlohmann::ordered_json;
-using namespace testing;
 
 const std::string kLog =
     "INFO [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.60, Accepted throughput: 160.0 tokens/s, "
@@ -33,8 +23,8 @@ TEST_CASE("notes of a batch speak of what one group of GPUs has") {
                            "--engine", "SGLang", "--drafter", "MTP", "--batch", "1024", "--context", "128"})
         .out;
   };
-  CHECK_THAT(printed("1"), Catch::Contains("a plain step has 1024 requests, and captured graphs end at 512"));
-  CHECK_THAT(printed("4"), !Catch::Contains("captured graphs"));
+  CHECK_THAT(printed("1"), Contains("a plain step has 1024 requests, and captured graphs end at 512"));
+  CHECK_THAT(printed("4"), !Contains("captured graphs"));
 }
 
 TEST_CASE("A config.json decides precision and memory, the words of its folder nothing") {
@@ -62,10 +52,10 @@ TEST_CASE("A config.json decides precision and memory, the words of its folder n
       "global_head_dim": 512, "num_global_key_value_heads": 4, "attention_k_eq_v": true, "vocab_size": 262144,
       "intermediate_size": 21504, "sliding_window": 1024})",
                                            {"--context", "32768", "--batch", "1,32"});
-  CHECK_THAT(windows.dump(), Catch::Contains("the memory holds 18 requests"));
+  CHECK_THAT(windows.dump(), Contains("the memory holds 18 requests"));
   // A preset's name with the word of another precision is asked about.
   CHECK_THAT(run_draftproof({"predict", "--model", "Llama-3.1-8B-FP8", "--gpu", "H200", "--drafter", "n-gram"}).err,
-             Catch::Contains("--precision: is missing; 'Llama-3.1-8B-FP8' may be a checkpoint of fp8"));
+             Contains("--precision: is missing; 'Llama-3.1-8B-FP8' may be a checkpoint of fp8"));
 }
 
 TEST_CASE("predict answers with rows, the best of each batch, a break-even and one sentence") {
@@ -198,8 +188,8 @@ TEST_CASE("a drafter with a device of its own leaves the target's waiting; a not
   const ordered_json one = with({"--draft-tp", "1"});
   const ordered_json apart = with({"--draft-gpu", "L4"});
   CHECK(shared.at("notes").dump().find("wait") == std::string::npos);
-  CHECK_THAT(one.at("notes").dump(), Catch::Contains("The drafter is on 1 of the target's GPUs: at batch 1, K = "));
-  CHECK_THAT(apart.at("notes").dump(), Catch::Contains("The drafter is on 1 L4 of its own: at batch 1, K = "));
+  CHECK_THAT(one.at("notes").dump(), Contains("The drafter is on 1 of the target's GPUs: at batch 1, K = "));
+  CHECK_THAT(apart.at("notes").dump(), Contains("The drafter is on 1 L4 of its own: at batch 1, K = "));
   CHECK(speedup(shared) > speedup(one));  // the weights of 8B are read by one GPU, not four
   CHECK(speedup(one) > speedup(apart));
   // Drafting ahead on the same device: all ready, the drafting is hidden; none ready, nothing is gained.
@@ -351,8 +341,8 @@ TEST_CASE("a step out of windows full of prefills calibrates nothing, unless ask
                                           "--drafter", "EAGLE-3", "--acceptance", "typical"};
   const ordered_json document = json_of(question);
   REQUIRE(document.at("calibration").size() == 1);
-  CHECK_THAT(document.at("calibration")[0].at("refused").get<std::string>(), Catch::Contains("full of prefills"));
-  CHECK_THAT(run_draftproof(question).out, Catch::Contains("It is not used: its windows are full of prefills"));
+  CHECK_THAT(document.at("calibration")[0].at("refused").get<std::string>(), Contains("full of prefills"));
+  CHECK_THAT(run_draftproof(question).out, Contains("It is not used: its windows are full of prefills"));
   std::vector<std::string> anyway = question;
   anyway.emplace_back("--calibrate-anyway");
   CHECK(json_of(anyway).at("calibration")[0].at("refused").is_null());
@@ -389,7 +379,7 @@ TEST_CASE("a log of a server that does not speculate says the plain step, and no
   write_whole_file(log, "srv update_slots: all slots are idle\nslot 0: n_past = 12\n");
   const ProgramResult unknown = run_draftproof({"predict", log, "--gpu", "H100", "--drafter", "EAGLE-3"});
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err, Catch::Contains("says nothing of speculation in a form that is known. It looks most like "));
+  CHECK_THAT(unknown.err, Contains("says nothing of speculation in a form that is known. It looks most like "));
 }
 
 // A command of the page is an indented line, what it prints are the quoted lines behind it.
@@ -438,5 +428,3 @@ TEST_CASE("acceptance takes what a draft costs on a machine from the cost model 
                 {"--draft-cost", "--cost-of"});
   check_refused({"acceptance", "constant:0.8", "--batch", "8"}, {"--batch", "--cost-of"});
 }
-
-}  // namespace draftproof

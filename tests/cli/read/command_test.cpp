@@ -1,12 +1,5 @@
 // `draftproof read` as one runs it: what each kind of file is said to be.
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
-
-namespace draftproof {
-
-using namespace testing;
+#include "tests/support/test.hpp"
 
 TEST_CASE("read says of any file that the program knows what it is, what of it is used, and what is not") {
   const TemporaryFolder folder;
@@ -59,12 +52,11 @@ TEST_CASE("read says of any file that the program knows what it is, what of it i
                   R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_hidden_layers": 32,
              "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
              "intermediate_size": 14336, "torch_dtype": "bfloat16"})"),
-             Catch::Contains(" is a model's config.json: ") &&
-                 Catch::Contains(", 16-bit weights; used: 8.03 B parameters") &&
-                 Catch::Contains("32 layers of a mixer and a feed-forward"));
+             Contains(" is a model's config.json: ") && Contains(", 16-bit weights; used: 8.03 B parameters") &&
+                 Contains("32 layers of a mixer and a feed-forward"));
   CHECK_THAT(read("config.txt", R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
              "num_attention_heads": 4, "intermediate_size": 128})"),
-             Catch::Contains(" is a model's config.json: ") && Catch::Contains("2 layers"));
+             Contains(" is a model's config.json: ") && Contains("2 layers"));
   CHECK(read("a.gbnf", "root ::= \"yes\" | no\nno ::= \"no\"\n") == " is a grammar (GBNF): 2 rules\n");
   CHECK(read("schema.json", R"({"type": "object", "properties": {"a": {"type": "string"}}})") ==
         " is a JSON Schema: keys type properties\n");
@@ -113,7 +105,7 @@ TEST_CASE("read says what a head is of which there is its config.json alone") {
         "safetensors file of its weights\n");
   CHECK_THAT(read(folder.file("eagle/config.json"),
                   R"({"architectures": ["LlamaForCausalLM"], )" + layer + R"("num_hidden_layers": 1})"),
-             Catch::Contains(" is a model's config.json: ") &&
+             Contains(" is a model's config.json: ") &&
                  Catch::EndsWith("not used: whether its one layer is a small model or EAGLE's head\n"));
 }
 
@@ -142,7 +134,7 @@ TEST_CASE("read says of an unknown file what it is likest to, and gives the same
   const ProgramResult unknown = run_draftproof({"read", path});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err,
-             Catch::Contains(path + ": says nothing of speculation in a form that is known. It looks most like "));
+             Contains(path + ": says nothing of speculation in a form that is known. It looks most like "));
   write_whole_file(path, R"({"version": 3, "command": ["a"]})");  // no document of ours
   CHECK(run_draftproof({"read", path}).exit_code == 2);
   // RecurrentGemma's list beside another, and empty.
@@ -167,5 +159,3 @@ TEST_CASE("read takes a trace from standard input") {
   CHECK(run_command({"sh", "-c", "exec \"$0\" read - < \"$1\"", DRAFTPROOF_PROGRAM, trace})
             .err.find("standard input:2: the prompt length is 'none'") != std::string::npos);
 }
-
-}  // namespace draftproof

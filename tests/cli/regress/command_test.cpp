@@ -1,23 +1,11 @@
 // draftproof regress as its users meet it: the whole suite on the CPU executor, what a wrong golden file gives, skips.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
-using Catch::Contains;
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
-
-ordered_json regress(std::vector<std::string> options, int exit_code,
-                     const std::vector<std::string>& environment = {"DRAFTPROOF_REQUIRE_GPU=0"}) {
+ordered_json run_regress(std::vector<std::string> options, int exit_code,
+                         const std::vector<std::string>& environment = {"DRAFTPROOF_REQUIRE_GPU=0"}) {
   options.insert(options.begin(), "regress");
   return json_of(options, exit_code, environment);
 }
@@ -31,7 +19,7 @@ std::vector<std::string> whole_suite() {
 }  // namespace
 
 TEST_CASE("every kernel equals the reference bit for bit on the CPU executor, and the golden digests hold") {
-  const ordered_json document = regress(whole_suite(), 0);
+  const ordered_json document = run_regress(whole_suite(), 0);
   CHECK(document.at("executor") == "simt");
   CHECK(document.at("different") == 0);
   CHECK(document.at("skipped") == 0);
@@ -40,7 +28,7 @@ TEST_CASE("every kernel equals the reference bit for bit on the CPU executor, an
 }
 
 TEST_CASE("another order of threads and blocks gives the same bits") {
-  const ordered_json document = regress({"--filter", "/f32/V33/", "--seed", "977"}, 0);
+  const ordered_json document = run_regress({"--filter", "/f32/V33/", "--seed", "977"}, 0);
   CHECK(document.at("different") == 0);
   CHECK(document.at("equal").get<int>() > 0);
 }
@@ -49,14 +37,14 @@ TEST_CASE("a changed golden digest is a finding that names the case and both dig
   const TemporaryFolder folder;
   const std::string file = folder.file("digests.txt");
   std::ofstream(file) << "0123456789abcdef mass_pass/padded/f32/V33/B3\n";
-  const ordered_json document = regress({"--filter", "mass_pass/padded/f32/V33/B3", "--golden", file}, 1);
+  const ordered_json document = run_regress({"--filter", "mass_pass/padded/f32/V33/B3", "--golden", file}, 1);
   CHECK(document.at("different").get<std::size_t>() == document.at("rows").size());
   CHECK_THAT(document.at("rows").at(0).at("finding").get<std::string>(), Contains("0123456789abcdef"));
 }
 
 TEST_CASE("a fault's kernels are run where they are built, and their first differing bits are reported") {
   if (!faults_are_built()) return;
-  const ordered_json document = regress({"--fault", "B08-first-seed"}, 1);
+  const ordered_json document = run_regress({"--fault", "B08-first-seed"}, 1);
   CHECK(document.at("fault") == "B08-first-seed");
   CHECK(document.at("different") > 0);
   const auto& rows = document.at("rows");
@@ -102,7 +90,7 @@ TEST_CASE("options that a regression of this kind has no use for are refused") {
 }
 
 TEST_CASE("random calls take every operation in turns, from the seed on") {
-  const ordered_json document = regress({"--random", "14", "--seed", "98"}, 0);
+  const ordered_json document = run_regress({"--random", "14", "--seed", "98"}, 0);
   CHECK(document.at("equal") == 14);
   CHECK(document.at("rows").at(0).at("case") == "mass_pass/random_98");
   CHECK(document.at("rows").at(13).at("case") == "shard_verify/random_111");
@@ -115,7 +103,7 @@ TEST_CASE("without a GPU the CUDA regression is skipped in plain sight, and fata
     return;
   }
   CHECK(probe.exit_code == 4);  // never 0
-  const ordered_json document = regress({"--executor", "cuda", "--filter", "mass_pass/"}, 4);
+  const ordered_json document = run_regress({"--executor", "cuda", "--filter", "mass_pass/"}, 4);
   CHECK(document.at("executor") == "cuda");
   CHECK(document.at("equal") == 0);
   CHECK(document.at("skipped").get<std::size_t>() == document.at("rows").size());

@@ -1,20 +1,8 @@
 // draftproof regress --library: the skeleton passes, faults planted in it are found, and what a library may do to the
 // program that tests it does not happen.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <string>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using Catch::Contains;
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
 
 const std::string kGpu = DRAFTPROOF_SOURCE_DIR "/gpu";
 

@@ -1,16 +1,7 @@
 // draftproof regress --python: functions of Python pass the cases of --library, and faults planted in them are found.
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using Catch::Contains;
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
 
 const std::string kNumpyKernels = DRAFTPROOF_SOURCE_DIR "/tests/cli/regress/libraries/numpy_kernels.py";
 

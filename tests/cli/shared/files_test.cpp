@@ -4,27 +4,16 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Matchers::Contains;
 using Arguments = std::vector<std::string>;
 
 // A folder with one good file of every kind that a command reads.

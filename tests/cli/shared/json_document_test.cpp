@@ -1,13 +1,7 @@
 #include "cli/shared/json_document.hpp"
 
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <limits>
-#include <sstream>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
 
 constexpr double kInfiniteDouble = std::numeric_limits<double>::infinity();
@@ -64,4 +58,3 @@ TEST_CASE("a stream that fails is an input error that names it") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,16 +1,9 @@
 // Options of every kind with values that fit and values that do not.
 #include "cli/shared/options.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/printable.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 struct Values {
@@ -172,4 +165,3 @@ TEST_CASE("an option that has no use with the others is refused, and not ignored
 }
 
 }  // namespace
-}  // namespace draftproof

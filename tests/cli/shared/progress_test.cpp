@@ -1,9 +1,7 @@
 #include "cli/shared/progress.hpp"
 
-#include <catch2/catch.hpp>
-#include <sstream>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("a progress line states share and rate and time left") {
@@ -50,4 +48,3 @@ TEST_CASE("a progress line fits the terminal") {
 }
 
 }  // namespace
-}  // namespace draftproof

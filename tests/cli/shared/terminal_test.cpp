@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-#include <cstdlib>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 // The variables as a user would set them for one call; put back afterwards.
@@ -72,4 +70,3 @@ TEST_CASE("a terminal wants colours unless it is dumb or NO_COLOR is set") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,16 +1,6 @@
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include "tests/support/test.hpp"
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/this_build.hpp"
-
-namespace draftproof {
 namespace {
-
-using nlohmann::ordered_json;
-using namespace testing;
 
 const std::string kScenario = R"(acceptance = "beta:mean=0.7,spread=0.15"
 [linear]
@@ -81,7 +71,7 @@ TEST_CASE("sim --from makes a scenario of a server's log: its arrivals, mean len
   const ordered_json closed = json_of({"sim", "--from", log, "--gpu", "H100", "--output", "100"});
   CHECK(closed.at("trace").is_null());
   CHECK(closed.at("requests") == 200);
-  CHECK_THAT(closed.at("log").at("notes").back().get<std::string>(), Catch::Contains("4 requests at a time"));
+  CHECK_THAT(closed.at("log").at("notes").back().get<std::string>(), Contains("4 requests at a time"));
   check_refused({"sim", "--from", log, "--gpu", "H100"}, {"--output: is missing", "tokens of a request"});
   check_refused({"sim", "--from", log}, {"--gpu: is missing"});
   write_whole_file(log, start + windows.substr(windows.find('\n') + 1));  // no load, and so neither length
@@ -224,5 +214,3 @@ TEST_CASE("sim refuses a change or a load by the option, before it serves anythi
     CHECK(!std::filesystem::exists(folder.file("out")));
   }
 }
-
-}  // namespace draftproof

@@ -3,12 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "cli/shared/speedup.hpp"
 #include "cli/speculate/measure.hpp"
 #include "cli/speculate/rank_counts.hpp"
@@ -16,19 +10,9 @@
 #include "cli/speculate/table.hpp"
 #include "engine/model/prompt_set.hpp"
 #include "sim/machine/machine_profile.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using Catch::Matchers::Contains;
-using nlohmann::ordered_json;
-using testing::ProgramResult;
-using testing::read_whole_file;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 struct SmallTable {
   TemporaryFolder folder;
@@ -215,7 +199,7 @@ TEST_CASE("the report names all that a row is measured with") {
        {"suffix K=3, all drafts, batch 2 ", "suffix K=3, all drafts, T=0.5, batch 2 ",
         "prompt_lookup K=3, all drafts, batch 2 ", "prompt_lookup K=3, all drafts, T=0.5, batch 2 ",
         "ngram:2 K=3, batch 2 ", "ngram:2 K=3, T=0.5, batch 2 "})
-    CHECK_THAT(result.out, Catch::Contains(name));
+    CHECK_THAT(result.out, Contains(name));
 }
 
 TEST_CASE("a table is not resumed with another model, drafter or file of costs of the same name") {
@@ -297,7 +281,7 @@ TEST_CASE("a model whose rows depend on the batch is found by the tokens of spec
   CHECK(measured(false).difference.empty());
   const SpeculateRow wrong = measured(true);
   CHECK(wrong.equal == false);
-  CHECK_THAT(wrong.difference, Catch::Contains("prompts.jsonl, line 1: the output differs from plain decoding"));
+  CHECK_THAT(wrong.difference, Contains("prompts.jsonl, line 1: the output differs from plain decoding"));
 }
 
 TEST_CASE("combinations that do not fit are left out with their reasons") {
@@ -525,9 +509,7 @@ TEST_CASE("a table that another process writes is left to it") {
   std::filesystem::create_directory(table.folder.file("out"));
   const Descriptor held(::open(table.folder.file("out").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(held.value(), LOCK_EX) == 0);
-  testing::check_refused(table.command({"--drafters", "suffix", "-k", "2", "--temperatures", "0"}),
-                         {"--out: ", "is being written by another process"});
+  check_refused(table.command({"--drafters", "suffix", "-k", "2", "--temperatures", "0"}),
+                {"--out: ", "is being written by another process"});
   CHECK(std::filesystem::is_empty(table.folder.file("out")));
 }
-
-}  // namespace draftproof

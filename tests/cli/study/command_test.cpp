@@ -1,23 +1,14 @@
 // `draftproof study` on commands of less than a second.
 #include <fcntl.h>
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-
 #include "base/files/descriptor.hpp"
 #include "cli/study/comparisons.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
-using nlohmann::ordered_json;
-using namespace testing;
 namespace fs = std::filesystem;
 
 struct SmallStudy {
@@ -280,7 +271,7 @@ TEST_CASE("a study is checked before its first run, and begun with a file that p
     check_refused({"study", file, "--check", "--out", out}, words);
     const ProgramResult run = run_draftproof({"study", file, "--out", folder.file("new")});
     CHECK(run.exit_code == 2);
-    for (const std::string& word : words) CHECK_THAT(run.err, Catch::Contains(word));
+    for (const std::string& word : words) CHECK_THAT(run.err, Contains(word));
   };
   refused("--instances 2", "--instnaces 2", {"first.toml:5: run[0].name", "--instnaces"});
   refused("command = \"prove", "command = \"porve", {"'porve' is not a subcommand", "did you mean 'prove'?"});
@@ -319,15 +310,15 @@ TEST_CASE("a study says before its first run how many pairs a wished difference 
       planned("detect = 0.1\nspread = 0.2\n") ==
       "four over two: a true difference of 0.1 shows (p < 0.05, with a probability of 80 %) in 34 pairs, by the spread "
       "0.2, the file's own");
-  CHECK_THAT(planned("detect = 0.1\n"), Catch::Contains("is not known; --pilot DIR"));
+  CHECK_THAT(planned("detect = 0.1\n"), Contains("is not known; --pilot DIR"));
   study.run();
-  CHECK_THAT(planned("detect = 0.1\n", {"--pilot", study.out}), Catch::Contains("of the 4 pairs in " + study.out));
+  CHECK_THAT(planned("detect = 0.1\n", {"--pilot", study.out}), Contains("of the 4 pairs in " + study.out));
   const ProgramResult run = run_draftproof({"study", study.path, "--out", study.out, "--pilot", study.out});
-  CHECK_THAT(run.err, Catch::Contains("draftproof: study: four over two: a true difference of 0.1 "));
+  CHECK_THAT(run.err, Contains("draftproof: study: four over two: a true difference of 0.1 "));
   if (gnuplot_is_here()) {
     CHECK(fs::is_regular_file(study.out + "/figures/comparisons.pdf"));
-    CHECK_THAT(read_whole_file(study.out + "/figures/comparisons.svg"), Catch::Contains("difference, % of b"));
-    CHECK_THAT(read_whole_file(study.out + "/report.html"), Catch::Contains("difference, % of b"));
+    CHECK_THAT(read_whole_file(study.out + "/figures/comparisons.svg"), Contains("difference, % of b"));
+    CHECK_THAT(read_whole_file(study.out + "/report.html"), Contains("difference, % of b"));
   }
   study.write(kCompare + "spread = 0.2\n");
   check_refused({"study", study.path, "--check"}, {"spread: has no use without detect"});
@@ -429,5 +420,3 @@ TEST_CASE("the study of a published table finds the paper's figures") {
   CHECK(std::ranges::count(table, '\n') >= 17);
   CHECK(table.find(",no") == std::string::npos);
 }
-
-}  // namespace draftproof

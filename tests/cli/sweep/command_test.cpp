@@ -1,20 +1,9 @@
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
 #include <iomanip>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "sim/serving/grid.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using nlohmann::ordered_json;
-using namespace testing;
 
 struct SmallGrid {
   TemporaryFolder folder;
@@ -137,7 +126,7 @@ TEST_CASE("a point of a grid whose files have changed since it was read is not r
   CHECK(Grid(files.path).identity() == grid.identity());
   files.write_arrivals("2.5");
   CHECK_THAT(error_of(ErrorKind::input, [&] { grid.run(1); }),
-             Catch::Contains("arrivals.csv: has changed since this command first read it"));
+             Contains("arrivals.csv: has changed since this command first read it"));
   files.write_arrivals("1");
   CHECK(grid.run(1).size() == 2);
 }
@@ -205,5 +194,3 @@ TEST_CASE("a sweep refuses the file of another grid, and a grid with a fault by 
     check_refused({"sweep", grid.path, "--out", grid.out("rows")}, {error});
   }
 }
-
-}  // namespace draftproof

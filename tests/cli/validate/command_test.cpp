@@ -1,21 +1,9 @@
 // draftproof validate as its users meet it: every figure of the document recomputed here from its rows.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "sim/cost/roofline.hpp"
 #include "sim/cost/step_ratio.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
 
 const std::string kHeader =
     "source_id,hardware,gpu_count,engine,target_model,target_precision,draft_method,K,batch,tau,speedup\n";

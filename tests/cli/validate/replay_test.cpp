@@ -1,15 +1,7 @@
 // `draftproof validate --replay` as its users meet it.
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
-
-using namespace draftproof::testing;
-using nlohmann::ordered_json;
 
 const std::string kRequest =
     "{\"prompt_token_ids\": [1, 2, 3, 4, 1, 2, 3], \"generated_token_ids\": [4, 1, 2, 3, 9, 5], "

@@ -1,20 +1,9 @@
 // The loop on this computer: from speculate's table to predictions, on the shipped model where it is; and what is
 // refused without one. How near the predictions come is nobody's business here.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/shipped_model.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
-namespace {
-
-using nlohmann::ordered_json;
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("this machine's timed passes predict every row of its own table of speculation") {
   if (!shipped_model_at_full_speed()) return;

@@ -1,27 +1,12 @@
 // draftproof verify as its users meet it: files in, tokens and findings out; and Python's word on what is right.
-#include <algorithm>
-#include <array>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <limits>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <random>
 
 #include "base/archives/safetensors.hpp"
 #include "base/archives/sha256.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/trace/trace.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_verb.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
-using nlohmann::ordered_json;
+#include "tests/support/test.hpp"
 
 namespace {
 

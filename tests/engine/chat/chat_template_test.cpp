@@ -1,22 +1,11 @@
 // Chat templates: prompts as transformers writes them, and never under the control of a message.
 #include "engine/chat/chat_template.hpp"
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "base/archives/sha256.hpp"
 #include "base/files/input_file.hpp"
 #include "engine/model/model_files.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/shipped_model.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
 using nlohmann::json;
 
 namespace {

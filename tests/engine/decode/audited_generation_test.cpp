@@ -1,13 +1,5 @@
 // Output of the engine with the shipped model, judged as an outsider would: files of counts and probabilities, read
 // back and audited.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <sstream>
-
 #include "engine/decode/engine.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/suffix_drafter.hpp"
@@ -16,10 +8,9 @@
 #include "engine/transformer/transformer_model.hpp"
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/audit_csv.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/forward_alone.hpp"
-#include "tests/support/shipped_model.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -1,29 +1,16 @@
 // Beam search against the enumeration of all sequences, against greedy decoding, and by hand.
 #include "engine/decode/beam_search.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <optional>
-#include <random>
-#include <set>
-#include <vector>
-
 #include "engine/decode/engine.hpp"
 #include "engine/decode/generate.hpp"
 #include "engine/model/model_session.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/engine/scheduler/invariants.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using Tokens = std::vector<Token>;
 
 namespace {
-
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // A random model: the row of a context is drawn from a generator seeded by the context. With `eighths` the values are
 // multiples of 1/8, so that sums are exact and many are equal; otherwise they are the logarithms of a distribution.
@@ -331,7 +318,7 @@ TEST_CASE("wrong beam search parameters and rows are refused by name") {
 
 TEST_CASE("beams in an engine are those of the loop, and other requests get the tokens that they get alone") {
   constexpr std::size_t kVocab = 90;
-  testing::ToyModel target(kVocab, 1, 2);
+  ToyModel target(kVocab, 1, 2);
   std::int64_t shared = 0;
   std::size_t copies = 0;
   for (unsigned seed = 0; seed < 12; ++seed) {
@@ -386,7 +373,7 @@ TEST_CASE("beams in an engine are those of the loop, and other requests get the 
 
 TEST_CASE("beams compute one token a step, and copy the last block for all but one who go on from it") {
   constexpr std::size_t kVocab = 90;
-  testing::ToyModel target(kVocab, 1, 2);
+  ToyModel target(kVocab, 1, 2);
   PhiloxSource source;
   SourceSampler<PhiloxSource> sampler(source);
   Engine engine(target, nullptr, sampler, {});
@@ -422,7 +409,7 @@ TEST_CASE("beams compute one token a step, and copy the last block for all but o
 
 TEST_CASE("searches beside one another find what each finds alone, and the one that is refused harms none") {
   constexpr std::size_t kVocab = 90;
-  testing::ToyModel target(kVocab, 1, 2);
+  ToyModel target(kVocab, 1, 2);
   PhiloxSource source;
   SourceSampler<PhiloxSource> sampler(source);
   std::vector<Tokens> prompts;

@@ -1,19 +1,11 @@
 // Drafts of which the policy keeps a part by the drafter's confidences.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "engine/decode/engine.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "tests/engine/decode/toy_model.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ToyModel;
 
 // Another drafter's drafts with confidences made of the tokens before each.
 class ConfidentDrafter final : public Drafter {
@@ -152,5 +144,3 @@ TEST_CASE("drawn drafts cut by confidences keep the target's distribution, cut b
     CHECK(follows(counts, expected) == !anticipates);
   }
 }
-
-}  // namespace draftproof

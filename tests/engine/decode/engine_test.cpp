@@ -2,26 +2,15 @@
 // same tokens, whatever the batch, the drafter, chunks, shared prefixes, preemption, swapping and cancellation.
 #include "engine/decode/engine.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <memory>
-#include <random>
-
 #include "engine/decode/generate.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/decode/toy_model.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::random_options;
-using testing::random_requests;
-using testing::Request;
-using testing::ToyModel;
 
 constexpr std::int64_t kVocab = 7;
 
@@ -144,7 +133,7 @@ TEST_CASE("who looks at the steps sees each once, before it is committed, with i
 }
 
 TEST_CASE("a request that cannot go on ends alone, and says why") {
-  testing::PoisonedModel target(kVocab, 5);
+  PoisonedModel target(kVocab, 5);
   LookupDrafter drafter{PromptLookup(1, 4)};
   PhiloxSource source;
   SourceSampler<PhiloxSource> sampler(source);
@@ -161,7 +150,7 @@ TEST_CASE("a request that cannot go on ends alone, and says why") {
   CHECK(engine.take(0)->tokens == generate(target, &drafter, options, sound, source).tokens);
   const auto failed = engine.take(1);
   REQUIRE(failed->failure);
-  CHECK_THROWS_WITH(std::rethrow_exception(failed->failure), Catch::Contains("NaN") && Catch::Contains("column 3"));
+  CHECK_THROWS_WITH(std::rethrow_exception(failed->failure), Contains("NaN") && Contains("column 3"));
   CHECK(failed->tokens.size() < 12);
   CHECK(engine.take(2)->tokens == generate(target, nullptr, options, sound, source).tokens);
   CHECK_FALSE(engine.take(2).has_value());
@@ -179,11 +168,10 @@ TEST_CASE("a request that the engine cannot take is refused by name and the othe
   const std::vector<Token> prompt(20, 3);
   CHECK_NOTHROW(engine.submit(prompt, options));
   CHECK_THROWS_WITH(engine.submit(std::vector<Token>(30, 3), options, true, "prompts.jsonl, line 2"),
-                    Catch::Contains("prompts.jsonl, line 2"));
-  CHECK_THROWS_WITH(engine.submit(std::vector<Token>{8}, options), Catch::Contains("outside the vocabulary"));
+                    Contains("prompts.jsonl, line 2"));
+  CHECK_THROWS_WITH(engine.submit(std::vector<Token>{8}, options), Contains("outside the vocabulary"));
   engine.run();
   CHECK(engine.take(0)->tokens.size() == 10);
 }
 
 }  // namespace
-}  // namespace draftproof

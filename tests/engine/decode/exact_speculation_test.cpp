@@ -1,10 +1,6 @@
 // Speculation on transformers, made up and real: the tokens of plain decoding, bit for bit, and the KV of plain
 // decoding, slot by slot, whatever the drafter, the verifier, the tree, the batch, chunks, preemption, threads and
 // kernels.
-#include <catch2/catch.hpp>
-#include <memory>
-#include <random>
-
 #include "engine/decode/engine.hpp"
 #include "engine/decode/generate.hpp"
 #include "engine/draft/model_drafter.hpp"
@@ -16,8 +12,7 @@
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/forward_alone.hpp"
-#include "tests/support/shipped_model.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

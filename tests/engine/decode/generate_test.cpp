@@ -1,22 +1,15 @@
 // The decoding loops against each other, against rows computed here and against an exact distribution enumerated here.
 #include "engine/decode/generate.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "engine/draft/front_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "reference/random/audit.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ToyModel;
 
 const std::vector<Token> kPrompt{3, 1, 4, 1, 5, 1, 4};
 
@@ -109,8 +102,7 @@ TEST_CASE("a drafter that uses the acceptance coin is found by the audit") {
   ToyModel target(7, 1, 2);
   AuditedSource<> source;
   SharingDrafter drafter(target, source);
-  CHECK_THROWS_WITH(generate(target, &drafter, options_of(10, 1), kPrompt, source),
-                    Catch::Contains("was drawn before"));
+  CHECK_THROWS_WITH(generate(target, &drafter, options_of(10, 1), kPrompt, source), Contains("was drawn before"));
 }
 
 TEST_CASE("the rows of a step stand at their own prefixes in both branches") {
@@ -238,20 +230,19 @@ TEST_CASE("four tokens of speculative output follow the product of the targets",
 TEST_CASE("bad decoding options are errors that name the option") {
   ToyModel target(7, 1, 2);
   DecodingOptions options = options_of(5, 65);
-  CHECK_THROWS_WITH(plain(target, options), Catch::Contains("num_speculative_tokens"));
+  CHECK_THROWS_WITH(plain(target, options), Contains("num_speculative_tokens"));
   options = options_of(5, 5);
   options.parameters.temperature = -1.0f;
-  CHECK_THROWS_WITH(plain(target, options), Catch::Contains("temperature"));
+  CHECK_THROWS_WITH(plain(target, options), Contains("temperature"));
   options = options_of(5, 5);
   options.unconditional_prompt = {7};
-  CHECK_THROWS_WITH(plain(target, options), Catch::Contains("unconditional prompt, token 0"));
+  CHECK_THROWS_WITH(plain(target, options), Contains("unconditional prompt, token 0"));
   options = options_of(5, 5);
   options.stop = {};
-  CHECK_THROWS_WITH(plain(target, options), Catch::Contains("nothing limits the output"));
+  CHECK_THROWS_WITH(plain(target, options), Contains("nothing limits the output"));
   RowParameters penalised;
   penalised.frequency_penalty = 1.0f;
-  CHECK_THROWS_WITH(ModelDrafter(target, penalised), Catch::Contains("target's alone"));
+  CHECK_THROWS_WITH(ModelDrafter(target, penalised), Contains("target's alone"));
 }
 
 }  // namespace
-}  // namespace draftproof

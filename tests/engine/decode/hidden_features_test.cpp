@@ -1,14 +1,10 @@
 // The hidden features that a drafter asks for: those of every committed token once, in order, as a pass over the plain
 // text computes them.
-#include <catch2/catch.hpp>
-#include <map>
-#include <numeric>
-#include <utility>
-
 #include "engine/decode/engine.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/forward_alone.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -2,17 +2,14 @@
 // cache, and times that add up.
 #include "engine/decode/paired_run.hpp"
 
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "engine/decode/generate.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "tests/engine/decode/toy_model.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ToyModel;
 
 constexpr std::int64_t kVocab = 7;
 
@@ -200,12 +197,11 @@ TEST_CASE("a job that cannot be run is refused by name, with and without specula
   Jobs jobs("chain", 0.0f);
   warm_up(jobs.target, jobs.jobs.front());
   jobs.jobs[3].prompt = {0, 99};
-  CHECK_THROWS_WITH(jobs.run({}, PairOrder::plain_first), Catch::Contains("99 is outside the vocabulary"));
+  CHECK_THROWS_WITH(jobs.run({}, PairOrder::plain_first), Contains("99 is outside the vocabulary"));
   DecodeRoom small;
   small.context_len_max = 30;
   jobs.jobs[3].prompt.assign(40, 1);
-  CHECK_THROWS_WITH(jobs.run(small, PairOrder::speculative_first), Catch::Contains("job 3: the prompt has 41 tokens"));
+  CHECK_THROWS_WITH(jobs.run(small, PairOrder::speculative_first), Contains("job 3: the prompt has 41 tokens"));
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,10 +1,8 @@
 // Random requests and engine options for tests of whole runs: small caches, chunks, shared prefixes, both policies.
 #pragma once
 
-#include <random>
-#include <vector>
-
 #include "engine/decode/engine.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -3,13 +3,8 @@
 // a recount of everything in maps. A schedule that fails is shrunk before it is shown.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "engine/scheduler/scheduler.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

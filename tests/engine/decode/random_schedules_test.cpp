@@ -1,11 +1,8 @@
 // The scheduler under random schedules. DRAFTPROOF_SCHEDULES=100000 runs as many instead of a few thousand.
-#include <catch2/catch.hpp>
-#include <cstdlib>
-
 #include "base/strict_number.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
 #include "tests/engine/scheduler/invariants.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

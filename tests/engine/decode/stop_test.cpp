@@ -1,16 +1,8 @@
 // Stop conditions against an oracle that knows the whole output and searches it naively at every byte.
 #include "engine/decode/stop.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <random>
-#include <string>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-#include "tests/support/this_build.hpp"
-
-using namespace draftproof;
 using Tokens = std::vector<Token>;
 
 namespace {
@@ -114,7 +106,7 @@ Outcome oracle(const StopParameters& p, const TableDetokeniser& detokeniser, std
   return {text.substr(0, decided), FinishReason::none, count};
 }
 
-const std::int64_t kTrials = testing::fewer_if_sanitized(6000);
+const std::int64_t kTrials = fewer_if_sanitized(6000);
 
 // Runs random requests over `table` and compares every push with the oracle; counts how they ended.
 std::vector<std::size_t> compare_with_oracle(const std::vector<std::string>& alphabet, unsigned seed,

@@ -2,12 +2,9 @@
 // (after a rollback, in the unconditional companion) changes what follows.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <span>
-
 #include "engine/model/ngram_language_model.hpp"
 #include "reference/random/philox.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

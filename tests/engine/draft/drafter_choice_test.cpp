@@ -1,12 +1,8 @@
 #include "engine/draft/drafter_choice.hpp"
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <string>
-
 #include "engine/draft/drafter_factory.hpp"
 #include "tests/engine/heads/models_with_heads.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -72,7 +68,7 @@ TEST_CASE("a drafter in front of another is named before a plus and stands befor
   CHECK(choice.has_probabilities());
   CHECK(parse_drafter("grammar+suffix", "--drafter").first == DrafterKind::grammar);
   for (const std::string name : {"suffix+suffix", "suffix+grammar", "grammar+suffix+head:x", "suffix+none"})
-    CHECK_THROWS_WITH(parse_drafter(name, "--drafter"), Catch::Contains("one other drafter behind +"));
+    CHECK_THROWS_WITH(parse_drafter(name, "--drafter"), Contains("one other drafter behind +"));
 }
 
 }  // namespace

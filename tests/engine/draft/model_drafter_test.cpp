@@ -2,25 +2,17 @@
 // requests. Drafts of a model with another tokenizer: their tokens; the emitted distribution, as fractions.
 #include "engine/draft/model_drafter.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <map>
-
 #include "engine/decode/decode_step.hpp"
 #include "engine/draft/shared_vocabulary.hpp"
 #include "exactness/proof/output_distribution.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "tests/engine/decode/toy_model.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr std::int64_t kVocab = 9;
-
-using testing::CountingModel;
-using testing::ToyModel;
 
 SpeculativeStep propose(Drafter& drafter, const std::vector<Token>& context, const DraftPlan& plan, float temperature) {
   DecodingOptions options;
@@ -295,4 +287,3 @@ TEST_CASE("what is emitted after drafts matched as strings follows the target, a
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,11 +1,8 @@
 #include "engine/draft/prompt_lookup.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
-#include <random>
 
-#include "base/error.hpp"
+#include "tests/support/test.hpp"
 
 using draftproof::LookupTie;
 using draftproof::PromptLookup;
@@ -79,9 +76,9 @@ TEST_CASE("Prompt lookup takes linear time on its worst case") {
 }
 
 TEST_CASE("Prompt lookup refuses lengths and budgets that make no sense") {
-  CHECK_THROWS_WITH(PromptLookup(0, 3), Catch::Contains("0 to 3") && Catch::Contains("1 <= min_n <= max_n"));
+  CHECK_THROWS_WITH(PromptLookup(0, 3), Contains("0 to 3") && Contains("1 <= min_n <= max_n"));
   CHECK_THROWS_AS(PromptLookup(3, 2), draftproof::Error);
-  CHECK_THROWS_WITH(PromptLookup(1, 2).propose(Tokens{1, 1}, -1), Catch::Contains("k is -1"));
+  CHECK_THROWS_WITH(PromptLookup(1, 2).propose(Tokens{1, 1}, -1), Contains("k is -1"));
 }
 
 namespace {

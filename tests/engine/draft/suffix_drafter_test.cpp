@@ -1,11 +1,9 @@
 #include "engine/draft/suffix_drafter.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "engine/draft/front_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -131,10 +129,10 @@ TEST_CASE("suffix decoding forgets the oldest outputs when it holds too many tok
 TEST_CASE("a parameter of suffix decoding outside its range is refused") {
   SuffixParameters parameters;
   parameters.least_probability = 0.0;
-  CHECK_THROWS_WITH(SuffixDrafter(parameters), Catch::Contains("expected a value in (0, 1]"));
+  CHECK_THROWS_WITH(SuffixDrafter(parameters), Contains("expected a value in (0, 1]"));
   parameters = {};
   parameters.match_min = 64;
-  CHECK_THROWS_WITH(SuffixDrafter(parameters), Catch::Contains("less than the depth"));
+  CHECK_THROWS_WITH(SuffixDrafter(parameters), Contains("less than the depth"));
 }
 
 // Drafts token 77 with confidence 1/2; fails for contexts that begin with 99.
@@ -180,4 +178,3 @@ TEST_CASE("suffix decoding in front of a drafter drafts behind four tokens that 
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,12 +1,8 @@
 // The tree's counts against counting by the definition, in texts with many repetitions.
 #include "engine/draft/suffix_tree.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <map>
-#include <random>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -98,8 +94,7 @@ TEST_CASE("a text of one repeated token costs time and memory in proportion to i
   CHECK(tree.most_frequent(*tree.find(Tokens(40, 7)))->count == 200000 - 40);
   CHECK(tree.find(Tokens(64, 7)));
   CHECK_FALSE(tree.find(Tokens(65, 7)));
-  CHECK_THROWS_WITH(SuffixTree(1), Catch::Contains("expected 2 to 1024"));
+  CHECK_THROWS_WITH(SuffixTree(1), Contains("expected 2 to 1024"));
 }
 
 }  // namespace
-}  // namespace draftproof

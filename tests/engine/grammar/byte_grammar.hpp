@@ -1,12 +1,8 @@
 // Grammars over a vocabulary of the 256 bytes, and which texts they take as a whole.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "engine/grammar/compile_grammar.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

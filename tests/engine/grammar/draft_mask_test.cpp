@@ -1,14 +1,9 @@
 #include "engine/grammar/draft_mask.hpp"
 
-#include <catch2/catch.hpp>
-#include <random>
-
 #include "tests/engine/grammar/toy_grammar.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ToyGrammar;
 
 constexpr std::int64_t kVocabOfMasks = 101;  // four words of a mask
 constexpr std::size_t kWordsOfMasks = 4;
@@ -133,4 +128,3 @@ TEST_CASE("one token alone is forced and two are not, and a row keeps them, in w
 }
 
 }  // namespace
-}  // namespace draftproof

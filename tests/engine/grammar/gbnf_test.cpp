@@ -1,20 +1,10 @@
 // llama.cpp's grammars: what they are as EBNF, and which texts they take.
 #include "engine/grammar/gbnf.hpp"
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "base/error.hpp"
 #include "base/files/input_file.hpp"
 #include "engine/grammar/compile_grammar.hpp"
 #include "tests/engine/grammar/byte_grammar.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

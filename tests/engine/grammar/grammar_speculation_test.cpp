@@ -1,9 +1,5 @@
 // Requests with grammars in the engine: speculation gives the tokens, or the distribution, of plain decoding under the
 // same masks, whatever the drafter, the verifier, the tree, the batch, chunks, preemption and cancellation.
-#include <catch2/catch.hpp>
-#include <map>
-#include <random>
-
 #include "engine/decode/engine.hpp"
 #include "engine/decode/generate.hpp"
 #include "engine/draft/grammar_drafter.hpp"
@@ -14,17 +10,9 @@
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/engine/grammar/toy_grammar.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::fewer_if_sanitized;
-using testing::random_options;
-using testing::random_requests;
-using testing::Request;
-using testing::ToyGrammar;
-using testing::ToyModel;
 
 constexpr std::int64_t kVocab = 9;
 constexpr Token kEnd = 8;
@@ -154,7 +142,7 @@ TEST_CASE("a grammar that ends without an end token ends the request, and one th
   options.grammar.grammar = std::make_shared<ToyGrammar>(rule);
   for (Drafter* drafter : {static_cast<Drafter*>(nullptr), static_cast<Drafter*>(&lookup)})
     CHECK_THROWS_WITH(generate(target, drafter, options, prompt, source),
-                      Catch::Contains("no token of the vocabulary goes on with its grammar behind 2 tokens"));
+                      Contains("no token of the vocabulary goes on with its grammar behind 2 tokens"));
 }
 
 // The distribution of the first `length` tokens under plain decoding with masks, by enumeration.
@@ -232,4 +220,3 @@ TEST_CASE("drawn text under a grammar follows the masked distribution, with draf
 }
 
 }  // namespace
-}  // namespace draftproof

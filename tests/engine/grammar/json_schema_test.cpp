@@ -1,18 +1,8 @@
 // Schemas as XGrammar applies them: which documents are left.
 #include "engine/grammar/json_schema.hpp"
 
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "base/error.hpp"
 #include "tests/engine/grammar/byte_grammar.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,11 +1,6 @@
 #include "engine/grammar/probe.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <stdexcept>
-#include <vector>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("what takes too long, too much memory or crashes is found in a copy of the process", "[release]") {
   constexpr std::size_t kMiB = std::size_t{1} << 20;

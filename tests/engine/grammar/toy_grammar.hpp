@@ -1,12 +1,8 @@
 // Grammars that need no library: automata over token ids.
 #pragma once
 
-#include <memory>
-#include <random>
-#include <vector>
-
-#include "base/error.hpp"
 #include "engine/grammar/grammar.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,6 +1,4 @@
 // Text drawn with heads, judged as an outsider would: by the audit of its verification steps.
-#include <catch2/catch.hpp>
-#include <cmath>
 #include <deque>
 
 #include "engine/decode/engine.hpp"
@@ -8,7 +6,7 @@
 #include "exactness/audit/audit.hpp"
 #include "tests/engine/heads/random_heads.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

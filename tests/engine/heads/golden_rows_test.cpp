@@ -1,18 +1,11 @@
 // Heads at work, against what others compute: the modules of the packages that make_golden.py names, and the same head
 // from another format.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdlib>
-
 #include "engine/heads/draft_head.hpp"
 #include "engine/heads/head_files.hpp"
 #include "engine/model/gathered_batch.hpp"
 #include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,14 +1,11 @@
 // Heads as drafters of an engine: whatever they draft, the text is plain decoding's.
 #include "engine/heads/head_drafter.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "engine/decode/engine.hpp"
 #include "engine/draft/front_drafter.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/heads/random_heads.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -2,18 +2,9 @@
 // error for each way in which files can disagree with themselves or ask for arithmetic that is not there.
 #include "engine/heads/head_files.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <functional>
-
 #include "engine/heads/head_config.hpp"
 #include "tests/engine/heads/models_with_heads.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -4,18 +4,10 @@
 // deepseek-ai/DeepSpec afdfa7c, FasterDecoding/Medusa e2a5d20, vLLM and llama.cpp.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "base/archives/safetensors.hpp"
 #include "engine/heads/head_files.hpp"
 #include "tests/engine/weights/gguf_builder.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

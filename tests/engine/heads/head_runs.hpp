@@ -1,12 +1,9 @@
 // Runs of heads on the tiny Llama: schedules, and what became of their requests.
 #pragma once
 
-#include <optional>
-#include <random>
-#include <vector>
-
 #include "engine/decode/engine.hpp"
 #include "tests/engine/decode/random_requests.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,10 +1,9 @@
 // A Llama of two layers with a layer for multi-token prediction in its own files.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

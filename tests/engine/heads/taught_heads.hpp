@@ -1,14 +1,11 @@
 // Random heads whose last matrix is fitted to texts by ridge regression, so that their drafts are worth something.
 #pragma once
 
-#include <cmath>
-#include <cstring>
 #include <deque>
-#include <set>
-#include <vector>
 
 #include "engine/heads/lab/slow_head.hpp"
 #include "tests/engine/heads/random_heads.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

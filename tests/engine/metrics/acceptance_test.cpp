@@ -1,11 +1,8 @@
 // Acceptance metrics of steps small enough to count by hand.
 #include "engine/metrics/acceptance.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("the metrics of four steps are those counted by hand") {
@@ -100,4 +97,3 @@ TEST_CASE("clusters add up and their standard error is the one worked out by han
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,15 +1,10 @@
 // Metrics of a run that is followed by hand, and their Prometheus text.
 #include "engine/metrics/metrics.hpp"
 
-#include <catch2/catch.hpp>
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "engine/metrics/prometheus.hpp"
 #include "engine/scheduler/scheduler.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -126,8 +121,7 @@ TEST_CASE("the Prometheus text has vLLM's names and the metrics' values", "[metr
                                            {"time_to_first_token_seconds_bucket", ",le=\"0.01\"", "0"},
                                            {"time_to_first_token_seconds_bucket", ",le=\"0.02\"", "2"},
                                            {"time_to_first_token_seconds_sum", "", "0.04"}})
-    CHECK_THAT(text, Catch::Contains(std::string("\nvllm:") + name + labels + label + "} " + value + "\n"));
+    CHECK_THAT(text, Contains(std::string("\nvllm:") + name + labels + label + "} " + value + "\n"));
 }
 
 }  // namespace
-}  // namespace draftproof

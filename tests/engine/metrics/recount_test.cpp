@@ -1,21 +1,13 @@
 // Every sample of the Prometheus text against a recount from what requests were seen to do: guided ones with their
 // companions, shared prefixes, preemptions, swaps, failures and cancellations. No sample is left out, so that a metric
 // without a recount fails.
-#include <catch2/catch.hpp>
-#include <map>
-#include <random>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "engine/decode/engine.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/decode/toy_model.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr std::int64_t kVocab = 7;
@@ -219,24 +211,23 @@ class Recount {
 };
 
 TEST_CASE("every sample that the engine exports is that of a recount from its requests", "[metrics]") {
-  testing::PoisonedModel target(kVocab, 20);
+  PoisonedModel target(kVocab, 20);
   double preemptions = 0, hits = 0, companions = 0, companion_hits = 0;
   std::map<std::string, double> ended;
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
-    std::vector<testing::Request> requests =
-        testing::random_requests(random, kVocab, seed % 2 == 0 ? "chain" : "target_only", false);
+    std::vector<Request> requests = random_requests(random, kVocab, seed % 2 == 0 ? "chain" : "target_only", false);
     // Companions that share more than a block.
-    for (testing::Request& request : requests)
+    for (Request& request : requests)
       if (!request.options.unconditional_prompt.empty()) request.options.unconditional_prompt.assign(20, 1);
-    const EngineOptions options = testing::random_options(random);
+    const EngineOptions options = random_options(random);
     LookupDrafter drafter{PromptLookup(1, 4)};
     PhiloxSource source;
     SourceSampler<PhiloxSource> sampler(source);
     Engine engine(target, &drafter, sampler, options);
     Recount recount(engine, options.share_prefixes);
-    for (const testing::Request& request : requests) engine.submit(request.prompt, request.options, request.speculates);
+    for (const Request& request : requests) engine.submit(request.prompt, request.options, request.speculates);
     const auto collect = [&] {
       for (std::uint64_t request = 0; request < requests.size(); ++request)
         if (const auto generation = engine.take(request)) recount.count_end(request, *generation);
@@ -266,4 +257,3 @@ TEST_CASE("every sample that the engine exports is that of a recount from its re
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -2,21 +2,15 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
 namespace fs = std::filesystem;
-using Catch::Contains;
 using Files = std::vector<std::string>;
-using draftproof::testing::TemporaryFolder;
 
 namespace {
 
 std::string written(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
-  draftproof::testing::write_whole_file(folder.file(name), text);
+  write_whole_file(folder.file(name), text);
   return folder.file(name);
 }
 

@@ -1,20 +1,11 @@
 // A model as a whole: weights, tokenizer and chat template of one file or folder, which must agree.
 #include "engine/model/model_files.hpp"
 
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include "engine/model/text_model.hpp"
 #include "engine/weights/json_fields.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,16 +1,10 @@
 // A session against the model asked directly: contexts that grow, shrink, branch and follow a tree give the same rows.
 #include "engine/model/model_session.hpp"
 
-#include <catch2/catch.hpp>
-#include <random>
-
 #include "tests/engine/decode/toy_model.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::CountingModel;
-using testing::ToyModel;
 
 constexpr std::int64_t kNumTokens = 5;
 
@@ -94,7 +88,7 @@ TEST_CASE("a batch that contradicts itself is refused, and the message says wher
   const auto refused = [&](auto& value, int lie, const std::string& message) {
     const auto truth = value;
     value = lie;
-    CHECK_THROWS_WITH(run(), Catch::Contains(message));
+    CHECK_THROWS_WITH(run(), Contains(message));
     value = truth;
   };
   refused(tokens[1], 5, "token 1 of the batch: it is 5; expected one in [0, 5)");
@@ -112,4 +106,3 @@ TEST_CASE("a batch that contradicts itself is refused, and the message says wher
 }
 
 }  // namespace
-}  // namespace draftproof

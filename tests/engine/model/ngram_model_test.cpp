@@ -1,20 +1,11 @@
 #include "engine/model/ngram_model.hpp"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <map>
-#include <random>
-#include <set>
-#include <string>
 
-#include "base/error.hpp"
 #include "engine/model/corpus.hpp"
 #include "engine/model/text_model.hpp"
+#include "tests/support/test.hpp"
 
-using Catch::Contains;
 using draftproof::NgramModel;
 using draftproof::Token;
 using Bytes = std::vector<std::uint8_t>;

@@ -1,15 +1,8 @@
 // Rule auto on machines that are made up: what a step takes and what is accepted are known, and so is the best draft
 // length.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <functional>
-#include <memory>
-#include <vector>
-
 #include "engine/scheduler/speculation_policy.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 struct Machine {
@@ -163,4 +156,3 @@ TEST_CASE("rule auto drafts whole where a request's tokens depend on its drafts,
 }
 
 }  // namespace
-}  // namespace draftproof

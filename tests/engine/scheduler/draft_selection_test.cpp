@@ -1,14 +1,7 @@
 #include "engine/scheduler/draft_selection.hpp"
 
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <functional>
-#include <random>
+#include "tests/support/test.hpp"
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
 
 struct CostOf final : StepCost {
@@ -116,7 +109,7 @@ TEST_CASE("all is kept where rows cost nothing, nothing where each costs a pass,
 }
 
 TEST_CASE("a table of step costs that is missing or damaged is one error that says what it should be") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("cost.json");
   const auto error = [&](const char* text) {
     if (text != nullptr) std::ofstream(path) << text;
@@ -190,4 +183,3 @@ TEST_CASE("likelihoods follow what came of drafts, of nodes that were not kept t
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -13,11 +13,8 @@
 //               1) from the moment that it is the oldest, which one look cannot tell: it runs
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
-
 #include "engine/scheduler/scheduler.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof {
 

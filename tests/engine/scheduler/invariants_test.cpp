@@ -1,12 +1,8 @@
 // Every invariant fails on a fault that is planted for it, in schedules that hold without the fault.
 #include "tests/engine/scheduler/invariants.hpp"
 
-#include <catch2/catch.hpp>
-#include <functional>
-#include <string>
-#include <utility>
-
 #include "tests/engine/decode/random_schedule.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -1,13 +1,7 @@
 #include "engine/scheduler/kv_blocks.hpp"
 
-#include <catch2/catch.hpp>
-#include <map>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-namespace draftproof {
 namespace {
 
 TEST_CASE("blocks are taken lowest first and come back when their last holder lets go", "[kv_blocks]") {
@@ -138,4 +132,3 @@ TEST_CASE("a negative number of blocks is refused", "[kv_blocks]") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,8 +1,7 @@
 #include "engine/scheduler/own_step_cost.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 std::shared_ptr<const StepCost> expected() {
@@ -70,4 +69,3 @@ TEST_CASE("a drafting pass costs what was timed beyond what the drafter does in 
 }
 
 }  // namespace
-}  // namespace draftproof

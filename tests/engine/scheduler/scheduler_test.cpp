@@ -1,12 +1,8 @@
 // The scheduler's rules one at a time, on schedules small enough to follow by hand.
 #include "engine/scheduler/scheduler.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
 
 RequestSpec request(std::int32_t prompt_len, std::int32_t output_len_max) {
@@ -402,14 +398,12 @@ TEST_CASE("an outcome that is not the plan's is an error and changes nothing", "
   CHECK(message({3, 2, 2}).find("one token more than are accepted") != std::string::npos);
   CHECK(message({3, 2, 3, 0}, {1}).find("ends behind the paths") != std::string::npos);
   CHECK(message({3, 2, 3, 0}, {1, 1}).find("has node 1; expected ascending nodes below 3") != std::string::npos);
-  CHECK_THAT(error_of(ErrorKind::internal, [&] { scheduler.commit(StepOutcome{}); }), Catch::Contains("expected 1"));
+  CHECK_THAT(error_of(ErrorKind::internal, [&] { scheduler.commit(StepOutcome{}); }), Contains("expected 1"));
   CHECK(error_of(ErrorKind::internal, [&] { scheduler.plan(); }).find("has not been committed") != std::string::npos);
   CHECK(scheduler.progress(handle).streams[0].computed == 8);  // still as planned
   scheduler.commit(outcome_of(plan, 3));
   CHECK(scheduler.progress(handle).output_len == 4);
-  CHECK_THAT(error_of(ErrorKind::internal, [&] { scheduler.commit(StepOutcome{}); }),
-             Catch::Contains("there is no plan"));
+  CHECK_THAT(error_of(ErrorKind::internal, [&] { scheduler.commit(StepOutcome{}); }), Contains("there is no plan"));
 }
 
 }  // namespace
-}  // namespace draftproof

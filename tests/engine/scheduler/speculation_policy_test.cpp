@@ -1,16 +1,7 @@
 #include "engine/scheduler/speculation_policy.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <limits>
-#include <memory>
-#include <string>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-namespace draftproof {
 namespace {
 
 SpeculationPolicy policy_of(const char* text, std::shared_ptr<const StepCost> cost = nullptr) {
@@ -56,7 +47,7 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
         {"schedule:2=3", "has batch size 2 after 0; expected ascending sizes, the first 1"},
         {"schedule:1=3,1=2", "batch size 1 after 1"},
         {"schedule:1=65", "expected BATCH=DRAFTS"}})
-    CHECK_THAT(message(text), Catch::Contains(error));
+    CHECK_THAT(message(text), Contains(error));
   for (const char* const by_cost : {"goodput", "likely"})
     CHECK(error_of(ErrorKind::usage, [&] { policy_of(by_cost); }).find("no cost model") != std::string::npos);
 }
@@ -320,7 +311,7 @@ TEST_CASE("confidences that are none are refused", "[speculation]") {
   };
   CHECK(message({0.5f}, 2) == "drafter: it gives 1 confidences for 2 drafts; expected one for each");
   CHECK(message({1.5f}, 1) == "drafter: a confidence is 1.500000; expected a number in [0, 1]");
-  CHECK_THAT(message({std::numeric_limits<float>::quiet_NaN()}, 1), Catch::Contains("expected a number in [0, 1]"));
+  CHECK_THAT(message({std::numeric_limits<float>::quiet_NaN()}, 1), Contains("expected a number in [0, 1]"));
   require_confidences(std::vector<float>{0.0f, 1.0f}, 2);
 }
 
@@ -332,4 +323,3 @@ TEST_CASE("off never drafts and fixed always does", "[speculation]") {
 }
 
 }  // namespace
-}  // namespace draftproof

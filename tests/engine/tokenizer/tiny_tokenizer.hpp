@@ -2,11 +2,8 @@
 // marks of ChatML.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "tests/engine/weights/gguf_builder.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

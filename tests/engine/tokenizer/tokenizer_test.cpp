@@ -2,28 +2,15 @@
 // must hold of any text: all bytes come back, no time is lost on runs, and lies in a file are named.
 #include "engine/tokenizer/tokenizer.hpp"
 
-#include <catch2/catch.hpp>
 #include <ctime>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "engine/decode/stop.hpp"
 #include "engine/tokenizer/pre_tokenizer.hpp"
 #include "engine/weights/gguf.hpp"
 #include "engine/weights/json_fields.hpp"
 #include "tests/engine/weights/gguf_builder.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/shipped_model.hpp"
-#include "tests/support/test_random.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
 using nlohmann::json;
 
 namespace {

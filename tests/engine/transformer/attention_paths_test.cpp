@@ -1,8 +1,6 @@
 #include "engine/transformer/attention.hpp"
 
-#include <catch2/catch.hpp>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a path's tiles are the blocks of its context, then what the slots of its tokens make") {
   // A context of 18 tokens in blocks 5 and 2; the chain of 15 tokens goes on in block 2 and fills 7 from its start.

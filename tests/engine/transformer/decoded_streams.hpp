@@ -1,13 +1,8 @@
 // Streams of tokens run through a model in batches of any form, and what plain decoding says of the same tokens.
 #pragma once
 
-#include <cstring>
-#include <map>
-#include <memory>
-#include <vector>
-
 #include "engine/model/gathered_batch.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

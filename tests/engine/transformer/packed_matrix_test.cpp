@@ -1,13 +1,7 @@
 #include "engine/transformer/packed_matrix.hpp"
 
-#include <catch2/catch.hpp>
-#include <limits>
-
 #include "tests/engine/transformer/random_tensors.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using draftproof::testing::random_blocks;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a repacked matrix decodes to what its file's blocks decode to, bit for bit, for every kind") {
   TestRandom random(901);

@@ -2,11 +2,9 @@
 // the model under test (int8 activations, keys and values as binary16) does not round here.
 #pragma once
 
-#include <cmath>
-#include <vector>
-
 #include "base/token.hpp"
 #include "engine/weights/model_weights.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,14 +1,11 @@
 // Random weights of any kind, and a tiny Llama made of them.
 #pragma once
 
-#include <cstring>
 #include <deque>
-#include <string>
-#include <vector>
 
 #include "base/dtype.hpp"
 #include "engine/transformer/transformer_weights.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,10 +1,6 @@
 #include "engine/transformer/rope.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("pairs are rotated by position times frequency over divisor") {
   for (const RopePairing pairing : {RopePairing::adjacent, RopePairing::halves}) {

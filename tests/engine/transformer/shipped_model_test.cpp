@@ -1,16 +1,8 @@
 // The shipped model itself, where it has been fetched: its logits against double precision, and that nothing but the
 // tokens decides their bits.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <fstream>
-#include <sstream>
-
 #include "engine/transformer/transformer_model.hpp"
 #include "tests/engine/transformer/decoded_streams.hpp"
-#include "tests/support/shipped_model.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,8 @@
 #include "engine/transformer/thread_team.hpp"
 
-#include <catch2/catch.hpp>
 #include <chrono>
-#include <vector>
 
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a phase does every range once, and is over on every thread before the next begins") {
   for (const int threads : {1, 2, 5}) {

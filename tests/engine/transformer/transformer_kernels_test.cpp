@@ -1,14 +1,8 @@
 #include "engine/transformer/transformer_kernels.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "base/dtype.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
-using draftproof::testing::random_blocks;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,18 +1,10 @@
 #include "engine/transformer/transformer_model.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-
 #include "tests/engine/transformer/decoded_streams.hpp"
 #include "tests/engine/transformer/plain_llama.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/forward_alone.hpp"
-#include "tests/support/this_build.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,20 +1,11 @@
 // Block formats against the Python package gguf (vectors from make_block_formats.py), and our own against their rule.
 #include "engine/weights/block_formats.hpp"
 
-#include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "base/dtype.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 std::vector<std::byte> bytes_of_hex(const std::string& hex) {
@@ -164,4 +155,3 @@ TEST_CASE("a block of one value, and one of zeros, decode to themselves") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,15 +1,8 @@
 // GGUF files made in a test, right ones and lying ones: each number of the header may be set to something else.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "engine/weights/gguf.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,19 +1,8 @@
 // GGUF files: right ones are read as they were written, and every lie is one error that names it.
 #include "engine/weights/gguf.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "tests/engine/weights/gguf_builder.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

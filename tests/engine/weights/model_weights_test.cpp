@@ -2,20 +2,8 @@
 // way in which a file can disagree with itself.
 #include "engine/weights/model_weights.hpp"
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <string>
-#include <tuple>
-
 #include "tests/engine/weights/tiny_llama.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/shipped_model.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,15 +1,9 @@
 // A Llama of two small layers with random weights, as a GGUF file and as the files of a Hugging Face folder.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "base/archives/safetensors.hpp"
 #include "tests/engine/weights/gguf_builder.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

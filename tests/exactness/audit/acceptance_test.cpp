@@ -1,12 +1,10 @@
 // Tests of acceptance decisions against statistics worked out by hand, on records made up for them.
 #include "exactness/audit/acceptance.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "exactness/statistics/chi_squared.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 // `count` steps whose drafts have these ratios, of which the first `accepted` were accepted.
@@ -30,7 +28,7 @@ TEST_CASE("one draft of one rate is a binomial count") {
   // 350 of 1000 where 300 are expected: 50^2 / (1000 * 0.3 * 0.7), in all three tests.
   for (const char* name : {"acceptance_by_position", "acceptance_by_rate", "num_accepted"}) {
     INFO(name);
-    const TestResult test = testing::test_of(tests, name);
+    const TestResult test = test_of(tests, name);
     CHECK(test.statistic == Approx(2500.0 / 210.0));
     CHECK(test.df == 1);
     CHECK(test.n == 1000);
@@ -44,7 +42,7 @@ TEST_CASE("with equal rates the numbers accepted are multinomial and their stati
   add(records, 430, {0.6, 0.5}, 0);
   add(records, 260, {0.6, 0.5}, 1);
   add(records, 310, {0.6, 0.5}, 2);
-  const TestResult test = testing::test_of(acceptance_tests(records), "num_accepted");
+  const TestResult test = test_of(acceptance_tests(records), "num_accepted");
   const ChiSquaredTest pearson =
       goodness_of_fit(std::vector<std::int64_t>{430, 260, 310}, std::vector<double>{0.4, 0.3, 0.3});
   CHECK(test.statistic == Approx(pearson.statistic).epsilon(1e-12));
@@ -59,11 +57,11 @@ TEST_CASE("with unequal rates the variance is that of the sum of coins and not o
   add(records, 60, {0.1}, 1);
   add(records, 440, {0.1}, 0);
   const std::vector<TestResult> tests = acceptance_tests(records);
-  CHECK(testing::test_of(tests, "num_accepted").statistic == Approx(20.0 * 20.0 / 90.0));
-  CHECK(testing::test_of(tests, "acceptance_by_position").statistic == Approx(20.0 * 20.0 / 90.0));
+  CHECK(test_of(tests, "num_accepted").statistic == Approx(20.0 * 20.0 / 90.0));
+  CHECK(test_of(tests, "acceptance_by_position").statistic == Approx(20.0 * 20.0 / 90.0));
   // Halves by rate, each for itself: 10 too many of either, variance 45 each.
-  CHECK(testing::test_of(tests, "acceptance_by_rate").statistic == Approx(100.0 / 45.0 + 100.0 / 45.0));
-  CHECK(testing::test_of(tests, "acceptance_by_rate").df == 2);
+  CHECK(test_of(tests, "acceptance_by_rate").statistic == Approx(100.0 / 45.0 + 100.0 / 45.0));
+  CHECK(test_of(tests, "acceptance_by_rate").df == 2);
 }
 
 TEST_CASE("a rejection of a certain draft is a finding unless rounding can explain it") {
@@ -71,7 +69,7 @@ TEST_CASE("a rejection of a certain draft is a finding unless rounding can expla
   add(records, 100, {1.5}, 1);
   add(records, 1, {1.5}, 0);
   add(records, 1, {1.000001}, 0);
-  const TestResult certain = testing::test_of(acceptance_tests(records), "acceptance_certain");
+  const TestResult certain = test_of(acceptance_tests(records), "acceptance_certain");
   CHECK(certain.n == 101);
   CHECK(certain.statistic == 1.0);
   CHECK(certain.p_value == 0.0);
@@ -104,4 +102,3 @@ TEST_CASE("positions have their rates and their expected rates over what was rea
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,23 +1,12 @@
 #include "exactness/audit/audit_file.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <utility>
-
-#include "base/error.hpp"
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/filter_check.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::TemporaryFolder;
-using testing::TraceBuilder;
-using testing::write_whole_file;
 
 TraceBuilder draws_file() {
   TraceBuilder file;
@@ -74,7 +63,7 @@ std::string error_in(const TraceBuilder& file) {
 }
 
 void contains(const std::string& text, const std::string& part) {
-  CHECK_THAT(text, Catch::Contains(part));
+  CHECK_THAT(text, Contains(part));
 }
 
 struct Csv {
@@ -127,8 +116,8 @@ TEST_CASE("malformed draws name tensor and entry") {
   // A token that there is not is the sampler's failure, which the audit judges.
   const Audit audit = audit_draws(read_as<DrawSample>(draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2})), {});
   CHECK(audit.verdict == AuditVerdict::biased);
-  CHECK(testing::rejects(audit, "well_formed"));
-  CHECK(testing::test_of(audit, "well_formed").n == 5);
+  CHECK(rejects(audit, "well_formed"));
+  CHECK(test_of(audit, "well_formed").n == 5);
   contains(error_in(draws_file().set<float>("samples", {1.f, 1.f, 1.f, 1.f, 1.f})), "has dtype F32");
   contains(error_in(draws_file().set<std::int32_t>("draft_tokens", {1})), "'draft_tokens': is not a tensor");
   contains(error_in(draws_file().set<float>("tempreature", {1.0f, 1.0f})), "'tempreature': is not a tensor");
@@ -314,4 +303,3 @@ TEST_CASE("filtered rows are read as logits or as kept sets, and checked without
 }
 
 }  // namespace
-}  // namespace draftproof

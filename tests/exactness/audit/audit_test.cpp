@@ -1,22 +1,14 @@
 // The audit of right and wrong samplers: it must let the former pass, find the latter, and say by which test.
 #include "exactness/audit/audit.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <set>
-
-#include "base/error.hpp"
 #include "exactness/audit/self_test.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the samples above
 
 const std::vector<double> kUniform8(8, 0.125);
 
@@ -270,7 +262,7 @@ TEST_CASE("null batteries are accused as seldom as stated") {
   CHECK(possible_rates(result.accused, result.batteries, 2).low <= 0.05);
   CHECK(result.least_ks_p_value_holm > suite_level(2));
   CHECK(result.tests.size() >= 18);
-  CHECK_THROWS_WITH(test_null_batteries({.batteries = 0}), Catch::Contains("1 battery"));
+  CHECK_THROWS_WITH(test_null_batteries({.batteries = 0}), Contains("1 battery"));
 }
 
 TEST_CASE(
@@ -296,4 +288,3 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,22 +1,14 @@
 // Faults of sampling parameters: tokens beyond a cut, tokens just inside it, and the score, on rows whose ln p has the
 // variance 1.36 that was measured on lists of a served model.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <memory>
-#include <string>
-
 #include "exactness/audit/audit.hpp"
 #include "reference/step/dense_step_rows.hpp"
 #include "reference/step/step_rows.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the tests by name
 
 constexpr std::int64_t kCutVocab = 128;
 constexpr std::int64_t kCutRows = 64;
@@ -154,4 +146,3 @@ TEST_CASE("the temperature that a score detects is the one of its standard devia
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,19 +1,10 @@
 // Filters without sampling: what is kept under some usual reading passes, what is kept under none is named with its
 // mass.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <numeric>
-#include <optional>
-
 #include "exactness/audit/filter_check.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/sampling/distribution.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr float kOut = -std::numeric_limits<float>::infinity();
@@ -199,7 +190,7 @@ TEST_CASE("filtered logits of another shape are refused") {
   FilterSample sample = rows.sample();
   sample.filtered.vocab_size = 2;
   CHECK_THAT(error_of(ErrorKind::usage, [&] { check_filter(sample, 1); }),
-             Catch::Contains("filtered_logits: has shape [1, 2]; expected [1, 3]"));
+             Contains("filtered_logits: has shape [1, 2]; expected [1, 3]"));
 }
 
 TEST_CASE("further samplers are checked too, and their faults are found") {
@@ -239,4 +230,3 @@ TEST_CASE("further samplers are checked too, and their faults are found") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,13 +1,8 @@
 // Lookup of one test's result in an audit.
 #pragma once
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "exactness/audit/audit.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

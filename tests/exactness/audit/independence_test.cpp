@@ -1,27 +1,14 @@
 // Draws whose every marginal is right and that share their randomness: found, as a correlation. Independent ones are
 // not accused.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <memory>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "exactness/audit/audit.hpp"
 #include "exactness/audit/independence.hpp"
+#include "exactness/audit/audit.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
-#include "tests/support/test_random.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the samples above
 
 std::set<std::string> rejected(std::vector<TestResult> tests, double alpha) {
   judge(tests, alpha);
@@ -133,7 +120,7 @@ Audit audit_of_rows(std::int64_t steps, std::int64_t rows, const OfRow& of_row) 
 TEST_CASE("an audit of draws reports a correlation as one, and says nothing of the distribution") {
   const Audit audit = audit_of_rows(10'000, 2, [](std::int64_t) { return 0; });
   CHECK(audit.verdict == AuditVerdict::biased);
-  CHECK_THAT(audit.sentence, Catch::Contains("correlation_rows_1") && Catch::Contains("away from independence"));
+  CHECK_THAT(audit.sentence, Contains("correlation_rows_1") && Contains("away from independence"));
   for (const TestResult& test : audit.tests)
     if (test.is_correlation)
       CHECK(test.rejects == (test.name == "correlation_rows_1" || test.name == "duplicate_streams"));
@@ -207,7 +194,7 @@ TEST_CASE("a recovered token that is drawn with its draft's number is found, and
 }
 
 TEST_CASE("B80, block verification with an unscaled residual, is found by 64,000 completed strings of any verifier") {
-  if (testing::kSanitized) {
+  if (kSanitized) {
     WARN("SKIPPED: under sanitizers the tests beside it run the same code on fewer steps");
     return;
   }
@@ -222,7 +209,7 @@ TEST_CASE("B80, block verification with an unscaled residual, is found by 64,000
   CHECK(sound.verdict == AuditVerdict::consistent);
   CHECK(sound.string_tokens == 4);
   CHECK(sound.string_tokens_max == 4);
-  CHECK_THAT(sound.sentence, Catch::Contains("of completed strings of 4 tokens"));
+  CHECK_THAT(sound.sentence, Contains("of completed strings of 4 tokens"));
   const Audit faulty = audit_steps(steps_of(unscaled_block), options);
   INFO(faulty.sentence);
   CHECK(faulty.verdict == AuditVerdict::biased);
@@ -237,8 +224,7 @@ TEST_CASE("what cannot be counted to the full depth is said") {
       audit_steps(steps_of("block", {.steps = 20'000, .contexts = 0, .reports_path = false}, 42), options);
   INFO(audit.sentence);
   CHECK(audit.string_tokens == 1);
-  CHECK_THAT(audit.sentence, Catch::Contains("of the first token") && Catch::Contains("were not counted"));
+  CHECK_THAT(audit.sentence, Contains("of the first token") && Contains("were not counted"));
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,19 +1,11 @@
 // Draws beside lists, as servers state them: sound ones, and one fault for each test.
 #include "exactness/audit/listed.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <functional>
-
 #include "tests/exactness/audit/found_tests.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the tests by name
 
 constexpr std::size_t kListWidth = 6;
 constexpr std::int64_t kTextLen = 20;
@@ -120,4 +112,3 @@ TEST_CASE("lists that are no distributions are refused by row") {
 }
 
 }  // namespace
-}  // namespace draftproof

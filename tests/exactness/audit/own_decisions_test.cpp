@@ -2,11 +2,6 @@
 // templates; faults that no string shows; whose steps they are.
 #include "exactness/audit/own_decisions.hpp"
 
-#include <catch2/catch.hpp>
-#include <map>
-#include <string>
-#include <utility>
-
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/fitting.hpp"
 #include "exactness/proof/steps.hpp"
@@ -14,12 +9,9 @@
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the samples above
 
 using Chance = EnumeratingChance<double>;
 using Outcome = std::pair<std::vector<std::int32_t>, Token>;
@@ -114,7 +106,7 @@ TEST_CASE("decisions and the last token's distribution multiply to what enumerat
 }
 
 TEST_CASE("p values of decisions and of recovered tokens are uniform for right verifiers") {
-  const std::int64_t kRepetitions = testing::kSanitized ? 3 : 24;
+  const std::int64_t kRepetitions = kSanitized ? 3 : 24;
   std::vector<double> p_values;
   for (const VerifierInfo& info : verifiers()) {
     if (!has_own_decisions(info.verifier)) continue;
@@ -185,7 +177,7 @@ TEST_CASE("an audit under the wrong verifier names the right one, and a faulty e
   };
   using Names = std::vector<std::string>;
   CHECK(hint("block", "chain") == Names{"block", "traversal"});
-  if (testing::kSanitized) return;  // one call runs the code of all
+  if (kSanitized) return;  // one call runs the code of all
   CHECK(hint("chain", "block") == Names{"chain", "rrs", "rrsw", "k_seq", "greedy_draft"});
   CHECK(hint("sampler_match", "chain") == Names{"sampler_match", "naive", "target_only"});
   CHECK(hint("rrsw", "traversal") == Names{"rrsw"});
@@ -196,4 +188,3 @@ TEST_CASE("an audit under the wrong verifier names the right one, and a faulty e
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -2,19 +2,12 @@
 // numbers once in thousands of steps, and ones whose numbers are followed and are not random.
 #include "exactness/audit/recorded.hpp"
 
-#include <catch2/catch.hpp>
-#include <memory>
-#include <set>
-#include <string>
-
 #include "exactness/audit/fitting.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the samples above
 
 enum class Fault {
   none,
@@ -132,11 +125,9 @@ TEST_CASE("recorded numbers are refused by verifiers that do not take them, and 
   StepSample sample = steps_with(Fault::one_coin, 3000, 17);
   AuditOptions options;
   options.verifier = VerifierChoice(Verifier::sampler_match);
-  CHECK_THROWS_WITH(audit_steps(sample, options), Catch::Matchers::Contains("throws no coins"));
+  CHECK_THROWS_WITH(audit_steps(sample, options), Contains("throws no coins"));
   options.verifier.reset();
   const std::set<std::string> names = rejected(audit_steps(sample, options));
   CHECK(names.contains("correlation_coins"));
   CHECK_FALSE(names.contains("replay"));
 }
-
-}  // namespace draftproof

@@ -1,13 +1,8 @@
 // Samples for tests of the audit: draws of samplers that are right, or wrong by a known amount.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "exactness/audit/audit_sample.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

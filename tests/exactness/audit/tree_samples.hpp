@@ -1,12 +1,6 @@
 // Steps over draft trees for tests of the audit: of the verifiers of the registry, or of faulty ones.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "base/dtype.hpp"
 #include "exactness/audit/audit_sample.hpp"
 #include "reference/random/philox.hpp"
@@ -18,7 +12,7 @@
 #include "reference/verify/dense_rows.hpp"
 #include "reference/verify/sampled_tree.hpp"
 #include "reference/verify/tree.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

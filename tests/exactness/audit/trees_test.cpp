@@ -1,24 +1,15 @@
 // The audit of every verifier of the registry, over trees and chains: right ones pass, planted faults are found, and by
 // the tests that speak of them.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <string>
-
-#include "base/error.hpp"
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/tests.hpp"
 #include "exactness/proof/steps.hpp"
 #include "reference/verify/emitted_path.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the samples above
 
 using Masses = DenseMasses<double>;
 
@@ -44,7 +35,7 @@ TEST_CASE("every lossless verifier passes, in one context and in as many as ther
     for (const std::int64_t contexts : {1, 0}) {
       INFO(info.name << ", contexts " << contexts);
       const std::string name(info.name);
-      const StepSample sample = steps_of(name, {.steps = testing::fewer_if_sanitized(4000), .contexts = contexts}, 31);
+      const StepSample sample = steps_of(name, {.steps = fewer_if_sanitized(4000), .contexts = contexts}, 31);
       const Audit audit = audit_steps(sample, at_distance(name, 72));
       CHECK(audit.sentence.substr(0, 10) == "consistent");
       for (const char* test : {"support", "path", "first_token_ks", "string_bins"}) CHECK(find(audit, test) != nullptr);
@@ -77,11 +68,11 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
     if (info.lossless) continue;
     INFO(info.name);
     const std::string name(info.name);
-    const StepSample sample = steps_of(name, {.steps = testing::fewer_if_sanitized(4000)}, 32);
+    const StepSample sample = steps_of(name, {.steps = fewer_if_sanitized(4000)}, 32);
     const Audit audit = audit_steps(sample, at_distance(name, 1));
     CHECK_FALSE(audit.lossless);
     CHECK(audit.verdict == AuditVerdict::consistent);
-    CHECK_THAT(audit.sentence, Catch::Contains("lossy verifier"));
+    CHECK_THAT(audit.sentence, Contains("lossy verifier"));
     CHECK(find(audit, "path") != nullptr);
     CHECK((find(audit, "support") == nullptr) == !info.keeps_support);
     CHECK(find(audit, "first_token") == nullptr);
@@ -92,7 +83,7 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
   untested.observations = 7;
   conclude(untested, AuditOptions{});
   CHECK(untested.verdict == AuditVerdict::inconclusive);
-  CHECK_THAT(untested.sentence, Catch::Contains("lossy"));
+  CHECK_THAT(untested.sentence, Contains("lossy"));
   // Above, the audit has nothing to find; what a lossy verifier does to the distribution shows when it is asked for.
   const StepSample typical = steps_of("typical", {}, 32);
   CHECK(rejects(audit_steps(typical, at_distance("any", 1)), "first_token"));
@@ -196,13 +187,13 @@ TEST_CASE("a reported path that has other tokens than were emitted is found") {
 TEST_CASE("a verifier that does not take the drafts is refused") {
   const StepSample trees = steps_of("rrsw", {.steps = 3}, 42);
   CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(trees, at_distance("block", 1)); }),
-             Catch::Contains("request 0") && Catch::Contains("takes a chain, and the draft is a tree"));
+             Contains("request 0") && Contains("takes a chain, and the draft is a tree"));
   StepSample unknown = steps_of("naive", {.steps = 3}, 42);
   for (VerifyRequest& request : unknown.requests) request.proposal_kind = ProposalKind::one_hot;
   CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(unknown, at_distance("rrs", 1)); }),
-             Catch::Contains("needs the probabilities"));
+             Contains("needs the probabilities"));
   CHECK(audit_steps(unknown, at_distance("naive", 1)).tests.size() > 0);
-  CHECK_THROWS_WITH(parse_assumed_verifier("rrss", "--verifier"), Catch::Contains("expected one of chain, block"));
+  CHECK_THROWS_WITH(parse_assumed_verifier("rrss", "--verifier"), Contains("expected one of chain, block"));
 }
 
 TEST_CASE("the path of emitted tokens is found among siblings that repeat") {
@@ -217,4 +208,3 @@ TEST_CASE("the path of emitted tokens is found among siblings that repeat") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,8 +1,6 @@
 #include "exactness/bugs/hunting.hpp"
 
-#include <catch2/catch.hpp>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("An event of the right rate is not accused and one of another rate is at an early look") {
   const auto every_fourth = [](std::uint64_t draw) { return draw % 4 == 0; };

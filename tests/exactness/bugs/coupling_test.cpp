@@ -1,16 +1,11 @@
 // The machinery of the coupling bugs; that every bug is caught is tested over all of them.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <vector>
-
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/coupling/request_batch.hpp"
 #include "exactness/bugs/coupling/warp_schedules.hpp"
 #include "exactness/bugs/fixed_block.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "reference/random/injected.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("A mapped source asks for the block of the faulty key") {
   const Address residual{0, 3, 2, Purpose::residual};

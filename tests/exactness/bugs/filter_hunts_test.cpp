@@ -1,10 +1,7 @@
 #include "exactness/bugs/filter/hunts.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "reference/numerics/natural_log.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

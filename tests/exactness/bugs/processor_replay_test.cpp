@@ -1,8 +1,6 @@
 #include "exactness/bugs/processor/replay.hpp"
 
-#include <catch2/catch.hpp>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,5 @@
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-
 #include "exactness/bugs/engine_numbers.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("The binary32 logarithm has infinities at its ends and NaN below 0") {
   const float infinity = std::numeric_limits<float>::infinity();

@@ -1,13 +1,7 @@
 #include "exactness/bugs/run_bugs.hpp"
 
-#include <catch2/catch.hpp>
-#include <set>
-#include <sstream>
+#include "tests/support/test.hpp"
 
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-namespace draftproof {
 namespace {
 
 const BugReport& report() {
@@ -92,7 +86,5 @@ TEST_CASE("Chosen bugs run alone and an unknown one is an error that lists all")
   CHECK(one.bugs.size() == 1);
   CHECK(one.controls.size() == 1);
   CHECK(one.waiting.empty());
-  CHECK_THROWS_WITH(run_bugs({"B999"}, 1), Catch::Contains("'B999' is not a bug or control") && Catch::Contains("B01"));
+  CHECK_THROWS_WITH(run_bugs({"B999"}, 1), Contains("'B999' is not a bug or control") && Contains("B01"));
 }
-
-}  // namespace draftproof

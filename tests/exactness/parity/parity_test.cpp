@@ -2,20 +2,8 @@
 // first place.
 #include "exactness/parity/parity.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "exactness/parity/rank_tests.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -57,8 +45,7 @@ Path rounded(const Path& plain, double relative, const std::function<double(std:
   return path;
 }
 
-LogitsFile written(const testing::TemporaryFolder& folder, const std::string& name, const Path& path,
-                   bool places = true) {
+LogitsFile written(const TemporaryFolder& folder, const std::string& name, const Path& path, bool places = true) {
   SafetensorsWriter writer;
   writer.add("logits", DType::f32, {path.rows(), kVocab}, std::as_bytes(std::span(path.logits)));
   if (places) {
@@ -71,7 +58,7 @@ LogitsFile written(const testing::TemporaryFolder& folder, const std::string& na
 }
 
 Parity compared(const Path& a, const Path& b, ParityOptions options = {}) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   if (!options.precision) options.precision = LogitPrecision::bf16;
   return compare_logits(written(folder, "a", a), written(folder, "b", b), options);
 }
@@ -204,7 +191,7 @@ TEST_CASE("rows are matched by their places, and the precision is the coarsest t
   std::swap(fewer.positions[0], fewer.positions[1]);
   fewer.positions[5] = 1000;
   for (float& x : fewer.logits) x = bf16_to_f32(f32_to_bf16(x));
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const Parity parity = compare_logits(written(folder, "a", plain), written(folder, "b", fewer), {});
   CHECK(parity.rows.size() == plain.rows() - 1);
   CHECK(parity.only_a == 1);
@@ -215,7 +202,7 @@ TEST_CASE("rows are matched by their places, and the precision is the coarsest t
 }
 
 TEST_CASE("files that are no logits of one engine are refused with what would be right") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const Path plain = plain_path(3);
   const LogitsFile a = written(folder, "a", plain);
   Path twice = plain;

@@ -1,12 +1,6 @@
 #include "exactness/proof/acceptance_oracles.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,8 +1,6 @@
 #include "exactness/proof/claims.hpp"
 
-#include <catch2/catch.hpp>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("Verifiers owe to one another and to theory what the specification says") {
   for (const Claim& claim : claims()) {

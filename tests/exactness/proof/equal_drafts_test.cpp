@@ -1,11 +1,6 @@
 #include "exactness/proof/equal_drafts.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <string>
-#include <vector>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,10 @@
 #include "exactness/proof/grid_chance.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "exactness/proof/output_distribution.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "reference/verify/chain.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 Rational power_of_two(int n) {
@@ -106,8 +104,6 @@ TEST_CASE("The chain verifier over 32-bit probabilities has the distribution of 
 }
 
 TEST_CASE("A vocabulary of several tiles is refused") {
-  CHECK_THROWS_WITH(GridChance(0), Catch::Contains("a vocabulary of 0 tokens"));
-  CHECK_THROWS_WITH(GridChance(4097), Catch::Contains("4097"));
+  CHECK_THROWS_WITH(GridChance(0), Contains("a vocabulary of 0 tokens"));
+  CHECK_THROWS_WITH(GridChance(4097), Contains("4097"));
 }
-
-}  // namespace draftproof

@@ -1,8 +1,6 @@
 #include "exactness/proof/output_distribution.hpp"
 
-#include <catch2/catch.hpp>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,19 +1,10 @@
 #include "exactness/proof/prove.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <tuple>
-
-#include "base/error.hpp"
 #include "exactness/proof/grammar_steps.hpp"
 #include "exactness/proof/head_steps.hpp"
 #include "exactness/proof/proof_json.hpp"
 #include "exactness/proof/steps.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -365,7 +356,7 @@ TEST_CASE("A rule that throws is refuted with its models, prefix and draft, and 
   CHECK(result.counterexample->q == models.draft({}));
   const std::string draft = std::to_string(failure.draft.tokens[0]) + " " + std::to_string(failure.draft.tokens[1]);
   CHECK_THAT(result.counterexample->sentence(),
-             Catch::Contains("throws 'a draw from masses that are all zero' on the draft [" + draft + "]"));
+             Contains("throws 'a draw from masses that are all zero' on the draft [" + draft + "]"));
   // JSON says the same, and the way back too.
   const ProofResult read = proof_of(json_of(result), "test");
   REQUIRE(read.counterexample);
@@ -381,7 +372,7 @@ TEST_CASE("A rule that throws in doubles alone is refuted with a sentence that s
   const ProofResult result = prove(faulty, small_options(), 1);
   CHECK_FALSE(result.as_claimed());
   REQUIRE(result.counterexample);
-  CHECK_THAT(result.counterexample->sentence(), Catch::Contains("the rule in doubles throws 'planted'"));
+  CHECK_THAT(result.counterexample->sentence(), Contains("the rule in doubles throws 'planted'"));
 }
 
 TEST_CASE("Float code with another distribution than its fractions is found on the grid of u") {

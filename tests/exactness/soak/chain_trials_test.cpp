@@ -1,13 +1,10 @@
 #include "exactness/soak/chain_trials.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "exactness/proof/grid_chance.hpp"
 #include "exactness/proof/output_distribution.hpp"
 #include "reference/verify/chain.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 std::vector<std::uint64_t> counts_of(ChainTrials run, const ChainTables& tables, std::uint64_t seed,
@@ -96,9 +93,6 @@ TEST_CASE("Every cell of a soak is one string") {
 }
 
 TEST_CASE("A soak of a vocabulary or draft that is too large is refused") {
-  CHECK_THROWS_WITH(ChainModel(9, 4, ModelKind::dense, 0), Catch::Contains("--vocab: 9 is not from 1 to 8"));
-  CHECK_THROWS_WITH(ChainModel(8, 6, ModelKind::dense, 0),
-                    Catch::Contains("--num-speculative-tokens: 6 is not from 0 to 5"));
+  CHECK_THROWS_WITH(ChainModel(9, 4, ModelKind::dense, 0), Contains("--vocab: 9 is not from 1 to 8"));
+  CHECK_THROWS_WITH(ChainModel(8, 6, ModelKind::dense, 0), Contains("--num-speculative-tokens: 6 is not from 0 to 5"));
 }
-
-}  // namespace draftproof

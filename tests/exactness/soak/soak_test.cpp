@@ -1,13 +1,8 @@
 #include "exactness/soak/soak.hpp"
 
-#include <catch2/catch.hpp>
-#include <set>
-#include <string>
-
 #include "exactness/soak/chain_trials.hpp"
 #include "tests/support/statistical.hpp"
-
-namespace draftproof {
+#include "tests/support/test.hpp"
 
 TEST_CASE("A soak of the chain verifier finds its distribution on every kind of model") {
   constexpr int kDecisions = 2 * static_cast<int>(kModelKinds.size());
@@ -73,7 +68,5 @@ TEST_CASE("A soak of one trial is one, and of none is refused") {
   options.trials = 1;
   CHECK(soak(options).trials == 1);
   options.trials = 0;
-  CHECK_THROWS_WITH(soak(options), Catch::Contains("--trials: 0; there must be 1 or more"));
+  CHECK_THROWS_WITH(soak(options), Contains("--trials: 0; there must be 1 or more"));
 }
-
-}  // namespace draftproof

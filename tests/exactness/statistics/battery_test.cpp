@@ -1,12 +1,8 @@
 #include "exactness/statistics/battery.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TestResult chi_squared(const std::string& name, std::int64_t n, std::int64_t df, double statistic) {
@@ -132,4 +128,3 @@ TEST_CASE("cells are ranked by how surprising their counts are") {
 }
 
 }  // namespace
-}  // namespace draftproof

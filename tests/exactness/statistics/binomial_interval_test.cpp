@@ -1,13 +1,7 @@
 #include "exactness/statistics/binomial_interval.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <string>
+#include "tests/support/test.hpp"
 
-#include "base/error.hpp"
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
 
 // P(X <= k) of n trials at rate p, summed term by term.
@@ -56,4 +50,3 @@ TEST_CASE("counts that cannot be are errors") {
 }
 
 }  // namespace
-}  // namespace draftproof

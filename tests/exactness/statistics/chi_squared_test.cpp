@@ -1,16 +1,11 @@
 // Against numbers worked out by hand, published critical values and non-centralities, and a simulated null.
 #include "exactness/statistics/chi_squared.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <vector>
-
-#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
@@ -118,13 +113,12 @@ TEST_CASE("under the null the p values are uniform and under a fault they are no
 }
 
 TEST_CASE("bad input of a chi-squared test is an error that says what is wrong") {
-  CHECK_THROWS_WITH(goodness_of_fit(Counts{1}, std::vector<double>{.5, .5}), Catch::Contains("they must agree"));
-  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, -1}, std::vector<double>{.5, .5}), Catch::Contains("negative"));
-  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, 1}, std::vector<double>{.5, .6}), Catch::Contains("sum to 1"));
-  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, 1}, std::vector<double>{.5, 0.0 / 0.0}), Catch::Contains("[0, 1]"));
-  CHECK_THROWS_WITH(two_sample_test(Counts{0, 0}, Counts{1, 1}), Catch::Contains("empty"));
-  CHECK_THROWS_WITH(two_sample_test(Counts{1, 0}, Counts{1}), Catch::Contains("they must agree"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1}, std::vector<double>{.5, .5}), Contains("they must agree"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, -1}, std::vector<double>{.5, .5}), Contains("negative"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, 1}, std::vector<double>{.5, .6}), Contains("sum to 1"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, 1}, std::vector<double>{.5, 0.0 / 0.0}), Contains("[0, 1]"));
+  CHECK_THROWS_WITH(two_sample_test(Counts{0, 0}, Counts{1, 1}), Contains("empty"));
+  CHECK_THROWS_WITH(two_sample_test(Counts{1, 0}, Counts{1}), Contains("they must agree"));
 }
 
 }  // namespace
-}  // namespace draftproof

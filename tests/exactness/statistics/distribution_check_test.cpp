@@ -1,15 +1,10 @@
 // The verdict of a demo on samples written by hand.
 #include "exactness/statistics/distribution_check.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
 #include "exactness/statistics/test_result.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using Catch::Contains;
 
 // `counts` of the strings (0, 0), (0, 1), (1, 0), (1, 1).
 std::vector<DistributionString> strings(const std::vector<int>& counts) {
@@ -71,4 +66,3 @@ TEST_CASE("the worst test has cells to show and the smallest p value") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,14 +1,8 @@
 #include "exactness/statistics/e_process.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-
 #include "tests/support/statistical.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using CellCounts = std::array<std::int64_t, 4>;
@@ -75,4 +69,3 @@ TEST_CASE("a biased sampler makes the bettor rich") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,11 +1,7 @@
 // The G statistic and the pooling under it, against numbers worked out by hand.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "exactness/statistics/chi_squared.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
@@ -91,4 +87,3 @@ TEST_CASE("pools hold every possible cell once and enough of each") {
 }
 
 }  // namespace
-}  // namespace draftproof

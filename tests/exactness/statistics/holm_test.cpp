@@ -1,8 +1,7 @@
 #include "exactness/statistics/holm.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("adjusted p values of Holm are those worked out by hand") {
@@ -34,4 +33,3 @@ TEST_CASE("Holm rejects what the step-down rule rejects") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -2,10 +2,8 @@
 // for a pencil.
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 // P(D_n^+ >= d), exact (Birnbaum and Tingey, 1951). Twice that is the two-sided tail up to its square.
@@ -78,4 +76,3 @@ TEST_CASE("the distance of values from uniform is found at the steps") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,13 +1,9 @@
 #include "exactness/statistics/probability_transform.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("tokens are ranked by falling probability and ties by id") {
@@ -83,4 +79,3 @@ TEST_CASE("the distance of a tally is the exact one to within a cell") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,14 +1,11 @@
 // Against fractions worked out by hand, enumeration of all outcomes, and binomial tails.
 #include "exactness/statistics/tail_bounds.hpp"
 
-#include "reference/numerics/boost_math.hpp"
-
 #include <boost/math/special_functions/beta.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
 
-namespace draftproof {
+#include "reference/numerics/boost_math.hpp"
+#include "tests/support/test.hpp"
+
 namespace {
 
 // P(X >= k) of a binomial count.
@@ -120,4 +117,3 @@ TEST_CASE("a sum of constants is never far out") {
 }
 
 }  // namespace
-}  // namespace draftproof

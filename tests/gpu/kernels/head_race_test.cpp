@@ -1,13 +1,8 @@
 // The race fused into the product of a head: the tokens of the call on logits that were stored, and nothing else.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "gpu/api.hpp"
 #include "gpu/kernels/head_race.cuh"
+#include "gpu/api.hpp"
 #include "gpu/regress/inputs.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::simt_executor {
 namespace {

@@ -1,11 +1,8 @@
 // A floor sees no header of a floor above it: the build holds that. What it cannot see is that the text of kernels,
 // which nvcc compiles for a bare GPU machine, uses the host/device leaves of the reference alone.
-#include <catch2/catch.hpp>
-#include <filesystem>
 #include <regex>
-#include <string>
 
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 
 namespace fs = std::filesystem;
 
@@ -24,7 +21,7 @@ TEST_CASE("kernels and operations include the host/device leaves alone") {
   int includes = 0;
   for (const char* folder : {"kernels", "operations"})
     for (const auto& entry : fs::directory_iterator(fs::path(DRAFTPROOF_SOURCE_DIR) / "gpu" / folder)) {
-      const std::string source = draftproof::testing::read_whole_file(entry.path());
+      const std::string source = read_whole_file(entry.path());
       const std::regex include("#include \"([^\"]+)\"");
       for (auto at = std::sregex_iterator(source.begin(), source.end(), include); at != std::sregex_iterator(); ++at) {
         INFO(entry.path().filename().string() << " includes " << (*at)[1]);

@@ -1,9 +1,6 @@
 // Leaves that kernels have of their own, against those of reference/numerics.
-#include <catch2/catch.hpp>
-
-#include <cmath>
-
 #include "gpu/kernels/mass_tile.cuh"
+#include "tests/support/test.hpp"
 
 namespace draftproof::simt_executor {
 namespace {

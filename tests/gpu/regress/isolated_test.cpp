@@ -2,14 +2,10 @@
 #include "gpu/regress/isolated.hpp"
 
 #include <unistd.h>
-
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <map>
-#include <stdexcept>
-#include <string>
+
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,17 +1,13 @@
 // Inputs of the regression's cases for somebody else's kernels: rows as they are, but those that the reference refuses.
 #include "gpu/regress/library_inputs.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <string>
-
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/library_regression.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 
-using namespace draftproof;
 using namespace draftproof::regress;
 
 std::optional<LibraryInputs> inputs_named(const std::string& name) {

@@ -1,27 +1,15 @@
 // The regression itself: does it see what it must see?
 #include "gpu/regress/regression.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/regression_json.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::regress {
 namespace {
-
-using Catch::Contains;
 
 template <class T>
 Output output(const std::string& name, const std::vector<T>& values) {
@@ -131,7 +119,7 @@ TEST_CASE("an output that neither the reference nor the executor writes is a fin
 }
 
 TEST_CASE("a write behind an array is a finding that names the array") {
-  if (draftproof::testing::kSanitized) {
+  if (kSanitized) {
     WARN("SKIPPED: the address sanitizer ends a process that writes there");
     return;
   }
@@ -154,7 +142,7 @@ TEST_CASE("a digest that the golden file contradicts, or lacks, is a finding") {
 }
 
 TEST_CASE("a golden file is read back as written, and a bad line is named") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::filesystem::path file = folder.file("digests.txt");
   const Digests digests = {{"a/V7", "0123456789abcdef"}, {"b/V1", "fedcba9876543210"}};
   write_digests(file, digests);
@@ -198,13 +186,13 @@ TEST_CASE("a report is read back from its JSON, and a row without its keys is na
   RegressionReport report;
   report.results = run_case(planted([](std::int32_t* out, bool reference) { out[1] = reference ? 1 : -3; }), {});
   report.results.push_back({"sample/a", 32, Verdict::skipped, "no GPU", "", 0.25, {}});
-  const nlohmann::ordered_json document = to_json(report, "simt");
+  const ordered_json document = to_json(report, "simt");
   const RegressionReport read = regression_of(document, "file");
   CHECK(to_json(read, "simt").at("rows") == document.at("rows"));
   REQUIRE(read.results[0].difference);
   CHECK(read.results[0].difference->found.hex == "0xfffffffd");
   CHECK(read.results[0].difference->found.decimal == "-3");
-  nlohmann::ordered_json broken = document;
+  ordered_json broken = document;
   broken.at("rows")[1].erase("verdict");
   CHECK_THAT(error_of(ErrorKind::input, [&] { regression_of(broken, "file"); }), Contains("file, row 1"));
   broken.at("rows")[1]["verdict"] = "fine";

@@ -1,13 +1,8 @@
 // Rows across devices by the calls of draftproof.h: the tokens of whole rows, whatever the split.
 #include "gpu/regress/shard_protocol.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstring>
-#include <span>
-
 #include "gpu/api.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -91,7 +86,7 @@ TEST_CASE("the shard calls draw the tokens of the whole rows, by the reference a
 
 TEST_CASE("random splits of random rows draw the tokens of the whole rows by the shard calls", "[shards]") {
   std::int64_t drawn = 0;
-  const std::int64_t count = testing::fewer_if_sanitized(400);
+  const std::int64_t count = fewer_if_sanitized(400);
   for (std::int64_t seed = 0; seed < count; ++seed) {
     const ShardInputs in = random_shards(static_cast<std::uint64_t>(seed));
     INFO("random_shards(" << seed << ")");
@@ -121,7 +116,7 @@ TEST_CASE("shard_verify decides and draws as verify_chain of whole rows", "[shar
 
 TEST_CASE("random drafts over random splits are verified as those of whole rows by shard_verify", "[shards]") {
   std::int64_t emitted = 0;
-  const std::int64_t count = testing::fewer_if_sanitized(200);
+  const std::int64_t count = fewer_if_sanitized(200);
   for (std::int64_t seed = 0; seed < count; ++seed) {
     const ShardDrafts in = random_shard_drafts(static_cast<std::uint64_t>(seed));
     INFO("random_shard_drafts(" << seed << ")");

@@ -1,12 +1,6 @@
 // Planted divergence: threads that wait for others who never come.
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-
 #include "tests/gpu/simt/fault_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("A thread that finishes while others wait in a barrier is named") {
   const auto early = [](std::uint32_t last) {

@@ -1,13 +1,9 @@
 // Message of the executor for a kernel with a planted fault.
 #pragma once
 
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <string>
-
 #include "gpu/simt/cuda.hpp"
 #include "gpu/simt/launch.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof {
 

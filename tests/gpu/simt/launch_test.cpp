@@ -1,10 +1,5 @@
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <string>
-
 #include "tests/gpu/simt/fault_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

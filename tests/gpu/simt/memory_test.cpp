@@ -1,11 +1,6 @@
 // Planted faults of memory: bounds, guard words, alignment, words that nobody has written.
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <vector>
-
 #include "tests/gpu/simt/fault_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

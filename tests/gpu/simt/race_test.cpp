@@ -1,12 +1,6 @@
 // Planted races: each is found under every seed, and its repaired twin is not accused.
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "tests/gpu/simt/fault_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

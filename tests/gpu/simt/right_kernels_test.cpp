@@ -1,16 +1,7 @@
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <initializer_list>
-#include <numeric>
-#include <vector>
-
 #include "gpu/simt/launch.hpp"
 #include "reference/random/philox.hpp"
 #include "tests/gpu/simt/block_kernels.cuh"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

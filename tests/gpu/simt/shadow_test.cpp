@@ -2,15 +2,9 @@
 // and barriers, for three lanes of one warp and two of another.
 #include "gpu/simt/shadow.hpp"
 
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <vector>
-
 #include "gpu/simt/schedule.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using namespace draftproof::simt;
 
 namespace {

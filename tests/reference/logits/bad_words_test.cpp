@@ -1,15 +1,7 @@
 // Bad words against the definition: a token is banned when writing it would complete a banned sequence.
 #include "reference/logits/bad_words.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <span>
-#include <vector>
-
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

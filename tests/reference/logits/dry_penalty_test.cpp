@@ -1,16 +1,9 @@
 // DRY against the definition, place by place.
 #include "reference/logits/dry_penalty.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <map>
-
 #include "reference/logits/pipeline.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 using Repeated = std::vector<std::pair<Token, std::int64_t>>;
@@ -80,4 +73,3 @@ TEST_CASE("a token that would continue a repetition is penalised by its length, 
 }
 
 }  // namespace
-}  // namespace draftproof

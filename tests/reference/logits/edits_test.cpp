@@ -1,14 +1,8 @@
 // Edits against rows computed by hand; every expected value below is exact in f32.
 #include "reference/logits/edits.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "reference/logits/history.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,18 +1,10 @@
 // Filters against a slow oracle: sort, then the definitions with exact rationals over the row's integer masses.
 #include "reference/logits/filters.hpp"
 
-#include <algorithm>
-#include <array>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <vector>
 
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 

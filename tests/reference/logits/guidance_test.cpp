@@ -1,18 +1,7 @@
 #include "reference/logits/guidance.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <vector>
-
 #include "reference/sampling/logits_distribution.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/special_values.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,14 +1,6 @@
 #include "reference/logits/history.hpp"
 
-#include <catch2/catch.hpp>
-#include <map>
-#include <vector>
-
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a history counts what was written and remembers what was asked") {
   TestRandom random(31);

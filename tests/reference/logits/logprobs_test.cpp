@@ -1,18 +1,7 @@
 #include "reference/logits/logprobs.hpp"
 
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <numeric>
-#include <vector>
-
 #include "reference/logits/filters.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
+#include "tests/support/test.hpp"
 
 TEST_CASE("top logprobs are the head of a stable sort with the sampled token and its rank") {
   TestRandom random(41);

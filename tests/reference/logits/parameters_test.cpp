@@ -1,16 +1,8 @@
 #include "reference/logits/parameters.hpp"
 
-#include <catch2/catch.hpp>
-#include <limits>
-#include <string>
 #include <type_traits>
-#include <vector>
 
-#include "tests/support/error_of.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,20 +1,8 @@
 // The pipeline against a second one written here in long double and with sorting, all steps on.
 #include "reference/logits/pipeline.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <numeric>
-#include <vector>
-
 #include "base/dtype.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/special_values.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

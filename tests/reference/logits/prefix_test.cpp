@@ -1,20 +1,8 @@
 // The search for the end of a prefix on large and awkward rows, beside its definition: sort, then walk.
 #include "reference/logits/prefix.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "reference/logits/filters.hpp"
-#include "tests/support/special_values.hpp"
-#include "tests/support/this_build.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -70,7 +58,7 @@ TEST_CASE("top-k and top-p end where sorting says on large and awkward rows") {
   std::mt19937 random(307);
   for (const std::size_t vocab_size : {std::size_t{1}, std::size_t{2}, std::size_t{257}, std::size_t{4097},
                                        std::size_t{40000}, std::size_t{131072}, std::size_t{1} << 19}) {
-    if (testing::kSanitized && vocab_size > 100000) continue;
+    if (kSanitized && vocab_size > 100000) continue;
     for (const auto& [name, logits] : rows_of(vocab_size, random)) {
       INFO(name << ", V = " << vocab_size);
       LogitsDistribution whole;

@@ -2,20 +2,10 @@
 // where the code under test uses distances of logits and integer sums.
 #include "reference/logits/samplers.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <numeric>
-#include <vector>
-
-#include "base/error.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/sampling/distribution.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
@@ -237,7 +227,7 @@ TEST_CASE("XTC drops all but the least likely of the top choices, when its coin 
         });
   RowParameters parameters;
   parameters.samplers.xtc_probability = 0.5f;
-  CHECK_THROWS_WITH(validate(parameters, "row 3"), Catch::Contains("row 3") && Catch::Contains("xtc_uniform"));
+  CHECK_THROWS_WITH(validate(parameters, "row 3"), Contains("row 3") && Contains("xtc_uniform"));
   parameters.samplers.xtc_probability = 1.0f;  // no coin is needed
   CHECK_NOTHROW(validate(parameters, "row 3"));
 }
@@ -414,11 +404,10 @@ TEST_CASE("parameters of samplers out of range are named with what is expected")
     INFO(name.name);
     if (name.name == "xtc_uniform") continue;  // looked at beside a probability only
     CHECK_THAT(refused(name.value, std::numeric_limits<float>::quiet_NaN()),
-               Catch::Contains("request 2") && Catch::Contains(std::string(name.name)) && Catch::Contains("expected"));
+               Contains("request 2") && Contains(std::string(name.name)) && Contains("expected"));
   }
-  CHECK_THAT(refused(&SamplerParameters::mirostat, 3.0f), Catch::Contains("0 (off), 1 or 2"));
-  CHECK_THAT(refused(&SamplerParameters::typical_p, 0.0f), Catch::Contains("(0, 1]"));
+  CHECK_THAT(refused(&SamplerParameters::mirostat, 3.0f), Contains("0 (off), 1 or 2"));
+  CHECK_THAT(refused(&SamplerParameters::typical_p, 0.0f), Contains("(0, 1]"));
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -2,15 +2,10 @@
 // them.
 #include "reference/numerics/boost_math.hpp"
 
-#include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/multiprecision/cpp_bin_float.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <random>
+
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,7 @@
 #include "reference/numerics/exact_product.hpp"
 
-#include <catch2/catch.hpp>
-#include <limits>
-
 #include "exactness/rational.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,21 +1,11 @@
 #include "reference/numerics/fixed_point.hpp"
 
-#include <algorithm>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <random>
-#include <vector>
 
-#include "tests/support/ulp.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using boost::multiprecision::cpp_int;
-using draftproof::testing::ulp_error;
 
 namespace {
 

@@ -1,16 +1,6 @@
 #include "reference/numerics/natural_exp.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <initializer_list>
-#include <limits>
-#include <random>
-
-#include "tests/support/ulp.hpp"
-
-using namespace draftproof;
-using draftproof::testing::ulp_error;
+#include "tests/support/test.hpp"
 
 namespace {
 

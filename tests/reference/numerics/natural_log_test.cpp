@@ -1,18 +1,8 @@
 #include "reference/numerics/natural_log.hpp"
 
-#include <algorithm>
 #include <boost/multiprecision/cpp_bin_float.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <random>
 
-#include "tests/support/ulp.hpp"
-
-using namespace draftproof;
-using draftproof::testing::ulp_error;
+#include "tests/support/test.hpp"
 
 namespace {
 

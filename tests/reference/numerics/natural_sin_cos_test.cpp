@@ -1,12 +1,8 @@
 #include "reference/numerics/natural_sin_cos.hpp"
 
-#include <algorithm>
 #include <boost/multiprecision/cpp_bin_float.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <random>
 
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

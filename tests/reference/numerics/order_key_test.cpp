@@ -1,13 +1,6 @@
 #include "reference/numerics/order_key.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <vector>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,13 +1,7 @@
 #include "reference/random/audit.hpp"
 
-#include <catch2/catch.hpp>
-#include <initializer_list>
-#include <string>
-
 #include "reference/random/injected.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("The audit passes on what the source says and counts the addresses") {
   AuditedSource audited;

@@ -1,10 +1,7 @@
 #include "reference/random/injected.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "reference/random/uniform.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("An injected purpose answers with the chosen bits at every address and the others with Philox") {
   InjectedSource source;

@@ -2,13 +2,7 @@
 
 #include <Random123/philox.h>
 
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <initializer_list>
-#include <set>
-#include <tuple>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,20 +1,12 @@
 // Holds the CPU library, with each of its sets of row kernels, against the files of tests/vectors.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <string>
-#include <vector>
-
-#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "reference/sampling/logits_distribution.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/support/row_kernel_sets.hpp"
+#include "tests/support/test.hpp"
 #include "tests/support/vectors.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
 
 namespace {
 

@@ -1,15 +1,9 @@
 #include "reference/random/uniform.hpp"
 
-#include "reference/numerics/boost_math.hpp"
-
 #include <boost/math/special_functions/expm1.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <random>
 
-using namespace draftproof;
+#include "reference/numerics/boost_math.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,19 +1,7 @@
 // The row kernels that filters, temperatures and races are made of: every set against the scalar one, bit by bit, and
 // the scalar one against what it is said to do.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <random>
-#include <utility>
-#include <vector>
-
 #include "reference/row_kernels/row_kernels.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -4,24 +4,9 @@
 
 #include <Random123/philox.h>
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <initializer_list>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "base/dtype.hpp"
-#include "base/error.hpp"
 #include "tests/support/row_kernel_sets.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -471,7 +456,7 @@ TEST_CASE("Half conversions write exactly as many floats as they are asked for")
 TEST_CASE("A set of row kernels is chosen by name and an unknown name is told what there is") {
   REQUIRE(available_row_kernels().front().target == std::string("scalar"));
   std::vector<std::string> seen;
-  draftproof::testing::for_each_row_kernel_set([&] { seen.push_back(row_kernels().target); });
+  for_each_row_kernel_set([&] { seen.push_back(row_kernels().target); });
   for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == available_row_kernels()[i].target);
   if (seen.size() > 1) CHECK(row_kernels().target != std::string("scalar"));
   try {

@@ -1,25 +1,13 @@
 #include "reference/sampling/distribution.hpp"
 
-#include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "reference/random/injected.hpp"
 #include "tests/reference/sampling/row_distributions.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
-#include "tests/support/special_values.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using boost::multiprecision::cpp_rational;
-using draftproof::testing::for_each_row_kernel_set;
 
 namespace {
 

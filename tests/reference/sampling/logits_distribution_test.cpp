@@ -1,26 +1,12 @@
 #include "reference/sampling/logits_distribution.hpp"
 
-#include <algorithm>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "reference/random/injected.hpp"
 #include "tests/reference/sampling/row_distributions.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
-using draftproof::testing::for_each_row_kernel_set;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -331,8 +317,7 @@ TEST_CASE("What is left where the likeliest are dropped is as exact as a row of 
 TEST_CASE("A row that cannot be a distribution is an error that names the row and the column") {
   LogitsDistribution distribution;
   const auto check_refused = [&](const std::vector<float>& logits, const std::string& where, const std::string& what) {
-    CHECK_THAT(error_of(ErrorKind::input, [&] { distribution.assign(logits, 7); }),
-               Catch::Contains(where) && Catch::Contains(what));
+    CHECK_THAT(error_of(ErrorKind::input, [&] { distribution.assign(logits, 7); }), Contains(where) && Contains(what));
   };
   std::vector<float> logits = normal_row(4100, 83);
   for (const auto& [bad, what] :
@@ -393,5 +378,5 @@ TEST_CASE("A row without a greedy choice is an error that names the row and the 
            {{-kInfinity, -kInfinity}, "no token is left"},
            {{}, "row 3"},
            {late, "column 4999"}})
-    CHECK_THAT(error_of(ErrorKind::input, [&] { greedy_token(logits, 3); }), Catch::Contains(where));
+    CHECK_THAT(error_of(ErrorKind::input, [&] { greedy_token(logits, 3); }), Contains(where));
 }

@@ -1,22 +1,12 @@
 // Sampling by an exponential race (argmax of log mass + Gumbel noise) beside the inverse-mass sampler: the same
 // distributions.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
-#include <random>
-#include <vector>
-
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/reference/sampling/row_distributions.hpp"
 #include "tests/support/row_kernel_sets.hpp"
-#include "tests/support/special_values.hpp"
 #include "tests/support/statistical.hpp"
-
-using namespace draftproof;
-using draftproof::testing::for_each_row_kernel_set;
+#include "tests/support/test.hpp"
 
 namespace {
 

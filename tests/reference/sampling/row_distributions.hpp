@@ -2,11 +2,10 @@
 #pragma once
 
 #include <boost/multiprecision/cpp_int.hpp>
-#include <cstdint>
-#include <vector>
 
 #include "reference/random/philox.hpp"
 #include "reference/sampling/distribution.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof {
 

@@ -2,13 +2,11 @@
 #include "reference/shard/devices.hpp"
 
 #include <barrier>
-#include <catch2/catch.hpp>
-#include <functional>
 #include <mutex>
 #include <thread>
 
 #include "tests/reference/shard/random_shards.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -56,10 +54,10 @@ TEST_CASE("ranges of tokens must follow one another from 0 on", "[shard]") {
   const auto error = [](std::vector<TokenRange> ranges) {
     return error_of(ErrorKind::input, [&] { Devices devices(std::move(ranges)); });
   };
-  CHECK_THAT(error({{0, 5}, {6, 9}}), Catch::Contains("shard 1") && Catch::Contains("from 5 on"));
-  CHECK_THAT(error({{0, 5}, {5, 4}}), Catch::Contains("[5, 4)"));
-  CHECK_THAT(error({{0, 0}}), Catch::Contains("they hold 0 tokens"));
-  CHECK_THAT(error({{0, (1 << 19) + 1}}), Catch::Contains("1 to 524288"));
+  CHECK_THAT(error({{0, 5}, {6, 9}}), Contains("shard 1") && Contains("from 5 on"));
+  CHECK_THAT(error({{0, 5}, {5, 4}}), Contains("[5, 4)"));
+  CHECK_THAT(error({{0, 0}}), Contains("they hold 0 tokens"));
+  CHECK_THAT(error({{0, (1 << 19) + 1}}), Contains("1 to 524288"));
 }
 
 // Processes as threads: each knows its own shard, and vectors alone pass between them.

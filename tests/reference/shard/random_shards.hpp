@@ -1,20 +1,10 @@
 // Random rows and random splits of them over devices, each part in memory of its own.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "base/dtype.hpp"
 #include "base/strict_number.hpp"
 #include "reference/shard/sharded_masses.hpp"
-#include "tests/support/test_random.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,10 +1,6 @@
 // Bugs that samplers across devices have had, planted: each gives another token than the whole row somewhere.
-#include <catch2/catch.hpp>
-#include <functional>
-#include <limits>
-#include <numeric>
-
 #include "tests/reference/shard/random_shards.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

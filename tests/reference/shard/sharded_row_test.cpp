@@ -1,16 +1,11 @@
 // A row across devices against the whole row: every answer the same bits, every error the same words.
 #include "reference/shard/sharded_row.hpp"
 
-#include <array>
 #include <bit>
-#include <catch2/catch.hpp>
-#include <optional>
-#include <string>
 
 #include "reference/random/injected.hpp"
 #include "tests/reference/shard/random_shards.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/special_values.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -1,12 +1,12 @@
 // Verification across devices against verify_step of the whole rows.
 #include "reference/shard/sharded_verify.hpp"
 
-#include <catch2/catch.hpp>
 #include <deque>
 
 #include "reference/step/verify_step.hpp"
 #include "tests/reference/shard/random_shards.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

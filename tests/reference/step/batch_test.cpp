@@ -2,19 +2,11 @@
 // change a bit.
 #include "reference/step/batch.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
-#include <numeric>
-#include <vector>
 
-#include "tests/support/error_of.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/row_kernel_sets.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
-using draftproof::testing::for_each_row_kernel_set;
+#include "tests/support/test.hpp"
 
 namespace {
 

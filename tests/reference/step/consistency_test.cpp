@@ -1,15 +1,8 @@
 #include "reference/step/consistency.hpp"
 
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "reference/step/verify_step.hpp"
 #include "tests/support/statistical.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -147,5 +140,5 @@ TEST_CASE("Requests without draft logits have nothing to be consistent with") {
 TEST_CASE("A drafter setting out of range is an error that names it") {
   const std::array<Token, 1> draft{3};
   CHECK_THROWS_WITH(check_consistency(std::array{request_with(draft)}, {.top_p = 1.5f}),
-                    Catch::Contains("top_p") && Catch::Contains("(0, 1]"));
+                    Contains("top_p") && Contains("(0, 1]"));
 }

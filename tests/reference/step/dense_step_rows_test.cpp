@@ -1,9 +1,6 @@
 #include "reference/step/dense_step_rows.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a dense row holds the probabilities of its distribution tile by tile") {
   for (const std::size_t vocab_size : {std::size_t{1}, std::size_t{5}, std::size_t{4096}, std::size_t{9001}}) {

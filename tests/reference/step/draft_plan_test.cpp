@@ -1,10 +1,6 @@
 #include "reference/step/draft_plan.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a draft tree with branches is planned for verifiers that take one, and others name those") {
   const TreeShape tree = parse_tree("2x2", "--tree");

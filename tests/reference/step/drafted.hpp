@@ -1,14 +1,11 @@
 // Drafts as the registry says that a verifier's were drawn: chains of two, or two children a node two levels deep.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "exactness/model_pair.hpp"
 #include "reference/step/verifiers.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/sampled_tree.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof {
 

@@ -1,18 +1,12 @@
 // Every verifier of the registry through the step layer: the decisions of its template on rows that the test makes
 // itself, and what is reported of them.
-#include <catch2/catch.hpp>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "exactness/proof/steps.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/step/verify_step.hpp"
 #include "tests/reference/step/own_rows.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using namespace draftproof::own_rows;
 
 namespace {

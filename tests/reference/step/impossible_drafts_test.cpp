@@ -1,11 +1,7 @@
 // Drafts that their proposal distribution cannot have produced.
 #include "reference/step/impossible_drafts.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <limits>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

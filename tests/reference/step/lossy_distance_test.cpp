@@ -1,14 +1,8 @@
 // Distances of lossy rules on the rows of a step, against those worked out by hand.
 #include "reference/step/lossy_distance.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "reference/step/request.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("the first token's distance under each lossy rule is the one worked out by hand") {
   // p = (.5, .3, .2), q = (.2, .3, .5): a total variation of .3.

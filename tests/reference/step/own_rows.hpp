@@ -2,14 +2,10 @@
 // is built anew from the tokens which plain decoding would have written there.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "reference/logits/pipeline.hpp"
 #include "reference/step/request.hpp"
 #include "reference/verify/dense_rows.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::own_rows {
 

@@ -2,19 +2,12 @@
 // asked for by name; and an engine that departs from its numbers is caught at the decision where it does.
 #include "reference/step/replay.hpp"
 
-#include <catch2/catch.hpp>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "reference/step/replayable.hpp"
 #include "reference/step/verify_step_of.hpp"
 #include "reference/verify/emitted_path.hpp"
 #include "reference/verify/recording_chance.hpp"
 #include "tests/support/random_request.hpp"
-
-using namespace draftproof;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,18 +1,9 @@
 #include "reference/step/request.hpp"
 
-#include <catch2/catch.hpp>
-#include <functional>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "base/dtype.hpp"
 #include "reference/step/verify_step.hpp"
-#include "tests/support/error_of.hpp"
 #include "tests/support/random_request.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,16 +1,8 @@
 // Errors of a step's rows: every RowStatus, and a text that names request, place, tensor row and column.
-#include <catch2/catch.hpp>
-#include <functional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "reference/step/verify_step.hpp"
 #include "tests/support/random_request.hpp"
-#include "tests/support/special_values.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
-using Catch::Contains;
 using Catch::StartsWith;
 
 namespace {

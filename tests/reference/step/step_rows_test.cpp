@@ -2,12 +2,9 @@
 // of rows, and rows that are asked for in any order: every_verifier_test.cpp.
 #include "reference/step/step_rows.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "tests/reference/step/own_rows.hpp"
 #include "tests/support/random_request.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("every draft row has the distribution of plain decoding with the history it would have had") {
   TestRandom random(201);

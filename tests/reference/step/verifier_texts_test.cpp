@@ -2,18 +2,11 @@
 // by races, which the test decodes itself.
 #include <Random123/philox.h>
 
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "reference/step/verify_step.hpp"
 #include "tests/reference/step/own_rows.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using namespace draftproof::own_rows;
 
 namespace {

@@ -1,16 +1,9 @@
 // Traits of verifiers by what their rules do: each is found from steps with random rows and compared with the registry.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "reference/step/verify_step_of.hpp"
 #include "reference/verify/recording_chance.hpp"
 #include "tests/reference/step/drafted.hpp"
 #include "tests/support/random_request.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,14 +1,9 @@
 // The table of docs/verifiers.md is the registry, and the files that docs/adding_a_verifier.md lists are there.
-#include <catch2/catch.hpp>
 #include <charconv>
-#include <filesystem>
 #include <regex>
-#include <string>
 
 #include "reference/step/verifiers.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -41,7 +36,7 @@ std::string table_of_registry() {
 }  // namespace
 
 TEST_CASE("the table of docs/verifiers.md is the registry, row by row", "[release]") {
-  const std::string page = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/docs/verifiers.md");
+  const std::string page = read_whole_file(DRAFTPROOF_SOURCE_DIR "/docs/verifiers.md");
   const std::size_t rule = page.find("\n|---");
   REQUIRE(rule != std::string::npos);
   const std::size_t begin = page.find('\n', rule + 1) + 1;
@@ -50,7 +45,7 @@ TEST_CASE("the table of docs/verifiers.md is the registry, row by row", "[releas
 }
 
 TEST_CASE("the files that docs/adding_a_verifier.md lists are there", "[release]") {
-  const std::string page = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/docs/adding_a_verifier.md");
+  const std::string page = read_whole_file(DRAFTPROOF_SOURCE_DIR "/docs/adding_a_verifier.md");
   const std::regex row("\\n\\| `([^`]+)` \\|");
   int files = 0;
   for (auto at = std::sregex_iterator(page.begin(), page.end(), row); at != std::sregex_iterator(); ++at) {

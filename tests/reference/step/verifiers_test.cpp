@@ -1,16 +1,8 @@
 // The list of verifiers: names, parameters, and which draft fits which verifier.
 #include "reference/step/verifiers.hpp"
 
-#include <catch2/catch.hpp>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
-using Catch::Contains;
 using Catch::Equals;
 
 namespace {

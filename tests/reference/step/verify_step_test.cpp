@@ -2,21 +2,12 @@
 // support of its output under injected endpoints, and the independence of its keys.
 #include "reference/step/verify_step.hpp"
 
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "exactness/model_pair.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/support/this_build.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -66,7 +57,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
   options.sampler = s.sampler;
   options.raw_logprobs = false;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(s.vocab_size * s.vocab_size));
-  for (std::int64_t i = 0; i < testing::fewer_if_sanitized(s.draws); ++i) {
+  for (std::int64_t i = 0; i < fewer_if_sanitized(s.draws); ++i) {
     std::vector<Token> draft;
     std::vector<float> target, proposal;
     for (std::size_t k = 0; k <= s.draft_len; ++k) {
@@ -116,7 +107,7 @@ TEST_CASE("the emitted text has the distribution of the target for every sampler
       for (const ProposalKind kind : {ProposalKind::one_hot, ProposalKind::probabilities, ProposalKind::logits}) {
         const auto vocab_size = static_cast<std::int64_t>(3 + settings.size() % 6);
         const bool main = kind == ProposalKind::logits || rows == RowKind::probabilities;
-        settings.push_back({vocab_size, 2, sampler, rows, kind, testing::fewer_if_sanitized(main ? 200'000 : 100'000),
+        settings.push_back({vocab_size, 2, sampler, rows, kind, fewer_if_sanitized(main ? 200'000 : 100'000),
                             kind == ProposalKind::one_hot});
       }
   for (const std::size_t draft_len : {0, 1, 3})

@@ -1,15 +1,9 @@
 // Trace files for tests: tensors by name that can be changed into lies one at a time.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <map>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "base/archives/safetensors.hpp"
 #include "base/token.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,17 +1,8 @@
 // A trace with damaged bytes is refused or read, and nothing else happens.
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-
-#include "base/error.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/trace/trace.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

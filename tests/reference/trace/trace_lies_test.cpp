@@ -1,17 +1,7 @@
 // No trace that contradicts itself gets through, and each error names the tensor and what would be right.
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <functional>
-
-#include "base/error.hpp"
 #include "reference/trace/trace.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,23 +1,13 @@
 // Several independent draft paths in a trace, as docs/trace.md says that an engine records them: equal prefixes merged,
 // or siblings repeated where a verifier counts draws. What is replayed is what the lists themselves say.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "reference/step/batch.hpp"
 #include "reference/step/verify_step.hpp"
 #include "reference/trace/trace.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/sampled_tree.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/random_request.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

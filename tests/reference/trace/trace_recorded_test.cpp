@@ -1,19 +1,10 @@
 // Recorded random numbers in both layouts of a trace: each request gets its own.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <string>
-#include <vector>
-
 #include "reference/step/batch.hpp"
 #include "reference/trace/trace.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/test_random.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using namespace draftproof::testing;  // NOLINT: the builder above
 
 constexpr std::uint64_t kTokens = 5;
 constexpr std::uint64_t kWide = 3;  // drafts of the longest request
@@ -119,5 +110,3 @@ TEST_CASE("recorded numbers of ragged and dense traces belong to the same drafts
     CHECK(tokens[5] == std::vector<Token>{1});
   }
 }
-
-}  // namespace draftproof

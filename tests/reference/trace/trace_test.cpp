@@ -1,21 +1,12 @@
 // Requests read from a trace file, in either layout, are those that it was made from.
 #include "reference/trace/trace.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstring>
-#include <numeric>
-
 #include "reference/random/philox.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/trace/trace_writer.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/random_request.hpp"
-#include "tests/support/special_values.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,24 +1,16 @@
 // Traces that are written replay, through the reader and the verifier, to the same bits.
 #include "reference/trace/trace_writer.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
-#include "base/error.hpp"
 #include "engine/decode/generate.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/trace/trace.hpp"
 #include "tests/engine/decode/toy_model.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::TemporaryFolder;
-using testing::ToyModel;
 
 constexpr std::int64_t kVocab = 300;  // not a multiple of 32, more than one tile row of masks
 
@@ -171,8 +163,7 @@ TEST_CASE("what one trace cannot hold is an error that names the request") {
   CHECK(error_of([](VerifyRequest& r) {
           r.parameters.filters.order = FilterOrder::top_k_first;
         }).find("filter order") != std::string::npos);
-  CHECK_THROWS_WITH(write_trace(folder.file("none"), {}, options.verify), Catch::Contains("at least one"));
+  CHECK_THROWS_WITH(write_trace(folder.file("none"), {}, options.verify), Contains("at least one"));
 }
 
 }  // namespace
-}  // namespace draftproof

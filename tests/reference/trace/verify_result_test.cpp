@@ -1,18 +1,9 @@
 // The result's tensors against emissions written by hand, and comparison with other results.
 #include "reference/trace/result_comparison.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "base/archives/safetensors.hpp"
-#include "base/error.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
-
-using namespace draftproof;
-using namespace draftproof::testing;
-using Catch::Matchers::Contains;
+#include "tests/support/test.hpp"
 
 namespace {
 

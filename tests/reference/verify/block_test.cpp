@@ -2,14 +2,10 @@
 // coins in doubles.
 #include "reference/verify/block.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,11 +1,7 @@
 #include "reference/verify/chance.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
 #include "reference/sampling/distribution.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

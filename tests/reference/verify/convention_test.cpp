@@ -1,15 +1,7 @@
 #include "reference/verify/convention.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <set>
-#include <string>
-
 #include "reference/random/injected.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

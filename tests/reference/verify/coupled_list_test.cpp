@@ -1,10 +1,5 @@
 #include "reference/verify/coupled_list.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
@@ -12,8 +7,7 @@
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/sampled_tree.hpp"
 #include "tests/support/statistical.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

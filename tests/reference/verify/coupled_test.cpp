@@ -2,9 +2,6 @@
 // Bit for bit on production's rows: tests/reference/step/verifier_texts_test.cpp.
 #include "reference/verify/coupled.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
 #include "exactness/model_pair.hpp"
 #include "exactness/rational.hpp"
 #include "reference/random/injected.hpp"
@@ -12,8 +9,7 @@
 #include "reference/verify/coupled_list.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/sampled_tree.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,6 @@
 #include "reference/verify/draft_vocabulary.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <limits>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -52,5 +48,5 @@ TEST_CASE("A draft vocabulary that is no part of the target's is refused with th
   CHECK_FALSE(refusal_of_offsets({0, std::numeric_limits<std::int64_t>::min()}, 6).empty());
   CHECK_THROWS_WITH(DraftVocabulary({0, 6}, 6, "ids"),
                     "ids: draft token 1 is the target's 6; expected ids that rise, here one above 0 and below 6");
-  CHECK_THROWS_WITH(DraftVocabulary({-1}, 6, "ids"), Catch::Contains("expected ids that rise, here one above -1"));
+  CHECK_THROWS_WITH(DraftVocabulary({-1}, 6, "ids"), Contains("expected ids that rise, here one above -1"));
 }

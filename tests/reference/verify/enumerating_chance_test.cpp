@@ -1,14 +1,7 @@
 #include "reference/verify/enumerating_chance.hpp"
 
-#include <catch2/catch.hpp>
-#include <map>
-#include <stdexcept>
-#include <utility>
-#include <vector>
-
 #include "exactness/rational.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("enumeration visits every outcome once with its probability") {
   // A coin of 2/3; on heads a three-way draw with one impossible token, on tails a uniform choice below 4.

@@ -1,11 +1,7 @@
 #include "reference/verify/kv_slots.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
 
 using Slots = std::vector<std::int64_t>;
@@ -57,4 +53,3 @@ TEST_CASE("wrong slots and paths are refused by name", "[kv_slots]") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -2,14 +2,8 @@
 // exactness/proof.
 #include "reference/verify/optimal_transport.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <functional>
-#include <map>
-
 #include "tests/reference/verify/exact_steps.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

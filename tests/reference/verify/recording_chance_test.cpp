@@ -1,10 +1,7 @@
 #include "reference/verify/recording_chance.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-#include "tests/support/test_random.hpp"
-
-namespace draftproof {
 namespace {
 
 DenseMasses<double> random_masses(TestRandom& random, std::size_t size) {
@@ -54,5 +51,3 @@ TEST_CASE("a recording Chance answers as one that does not record, and what it w
     CHECK(recording.below(9, step) == plain.below(9, step));
   }
 }
-
-}  // namespace draftproof

@@ -1,13 +1,7 @@
 #include "reference/verify/replaying_chance.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
-
 #include "exactness/rational.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

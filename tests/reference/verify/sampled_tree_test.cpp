@@ -1,16 +1,10 @@
 #include "reference/verify/sampled_tree.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <map>
-#include <set>
-
 #include "exactness/model_pair.hpp"
 #include "exactness/rational.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/tree_attention.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,10 +1,7 @@
 #include "reference/verify/scaled_masses.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "exactness/rational.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("masses are scaled element by element") {
   CHECK(scaled(DenseMasses<double>{0.5, 0.0, 0.25}, 0.5) == DenseMasses<double>{0.25, 0.0, 0.125});

@@ -1,8 +1,6 @@
 #include "reference/verify/sibling_outcome.hpp"
 
-#include <catch2/catch.hpp>
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a drawn token descends into the first sibling that holds it") {
   const std::vector<Token> siblings{4, 2, 4, 0};

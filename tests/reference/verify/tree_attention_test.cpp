@@ -1,12 +1,6 @@
 #include "reference/verify/tree_attention.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,15 +1,8 @@
 #include "sim/acceptance/acceptance_choice.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <functional>
-
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/rates.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -40,12 +33,12 @@ TEST_CASE("acceptance models are made from their text") {
 }
 
 TEST_CASE("a replay is named by its file, and by its drafter where there are several") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("replay.jsonl");
-  testing::write_whole_file(path, "{\"acc_eagle\": {\"acc_len\": [1, 3]}, \"acc_ngram\": {\"acc_len\": [1, 1]}}\n");
+  write_whole_file(path, "{\"acc_eagle\": {\"acc_len\": [1, 3]}, \"acc_ngram\": {\"acc_len\": [1, 1]}}\n");
   CHECK(survival_of_text(("replay:" + path).c_str(), 1) == std::vector<double>{0.5});
   CHECK(survival_of_text(("replay:drafter=ngram,file=" + path).c_str(), 1) == std::vector<double>{0.0});
-  CHECK_THROWS_WITH(make_acceptance("replay:" + folder.file("none"), 0, "x"), Catch::Contains(folder.file("none")));
+  CHECK_THROWS_WITH(make_acceptance("replay:" + folder.file("none"), 0, "x"), Contains(folder.file("none")));
 }
 
 // Lengths of JetSpec's README (github:hao-ai-lab/JetSpec): trees of 127 drafts, 20 deep.
@@ -155,5 +148,5 @@ TEST_CASE("what is not an acceptance model is refused in one sentence") {
        {std::pair("beta:mean=0.5,spread=1e-12", "expected a standard deviation in [5e-07, 0.49]"),
         {"ranks:0.8,0.4", "sum to 1.2"},
         {"verifier:tree=2x2,by=block", "takes a chain"}})
-    CHECK_THAT(refusal(text), Catch::Contains(error));
+    CHECK_THAT(refusal(text), Contains(error));
 }

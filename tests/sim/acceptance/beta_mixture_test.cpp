@@ -1,13 +1,8 @@
 #include "sim/acceptance/beta_mixture.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -101,5 +96,5 @@ TEST_CASE("a Beta mixture has sure requests where its rates pile up at 1 and hop
 TEST_CASE("a Beta mixture that cannot be is refused") {
   CHECK(error_of(ErrorKind::usage, [] { beta_of(1.0, 0.1, "x"); }) ==
         "x: the mean rate is 1.000000; expected a number in (0, 1)");
-  CHECK_THROWS_WITH(beta_of(0.5, 0.5, "x"), Catch::Contains("below sqrt(mean (1 - mean)) = 0.5"));
+  CHECK_THROWS_WITH(beta_of(0.5, 0.5, "x"), Contains("below sqrt(mean (1 - mean)) = 0.5"));
 }

@@ -1,12 +1,9 @@
 #include "sim/acceptance/block_decay.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/acceptance/position_rates.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a draft within the block fares as without it, one beyond is never accepted further") {
   const auto level = std::make_shared<PositionRates>(std::vector<double>{0.8}, 6, "test");

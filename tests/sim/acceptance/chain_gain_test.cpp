@@ -2,13 +2,9 @@
 #include "sim/acceptance/rates.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <vector>
 
 #include "exactness/rational.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,15 +1,11 @@
 #include "sim/acceptance/confidences.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/block_decay.hpp"
 #include "sim/acceptance/context_decay.hpp"
 #include "sim/acceptance/position_rates.hpp"
 #include "sim/acceptance/rates.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,9 @@
 #include "sim/acceptance/context_decay.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/acceptance/position_rates.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("rates fall behind the context that a drafter was trained for, and only there") {
   const auto constant = std::make_shared<PositionRates>(std::vector<double>{0.8}, 6, "test");

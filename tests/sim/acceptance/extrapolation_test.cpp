@@ -1,20 +1,10 @@
 #include "sim/acceptance/extrapolation.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <functional>
-#include <map>
-
-#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 #include "sim/csv.hpp"
 #include "sim/import/rates_csv.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/shared_data.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("measured rates are kept, and the last conditional rate holds behind them") {
   const std::vector<double> measured{0.8, 0.6, 0.3};
@@ -76,7 +66,7 @@ std::vector<std::vector<double>> published_survivals(const std::string& path) {
 }  // namespace
 
 TEST_CASE("published rates are predicted from their length or first positions within the errors that are promised") {
-  const auto path = testing::shared_data("per_position.csv");
+  const auto path = shared_data("per_position.csv");
   if (!path) return;
   const auto survivals = published_survivals(*path);
   using Predict = std::function<ExtrapolatedSurvival(const std::vector<double>& known)>;

@@ -1,14 +1,8 @@
 #include "sim/acceptance/position_rates.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a constant rate gives (1 - a^(K+1)) / (1 - a) tokens a step, and is sampled as such") {
   for (const double a : {0.3, 0.8}) {
@@ -74,7 +68,7 @@ TEST_CASE("rates and drafts outside their range are refused in one sentence") {
         "option: has no rate; expected one or more");
   const PositionRates model(std::vector<double>{0.5}, 0, "test");
   AcceptanceState state = model.begin(0);
-  CHECK_THROWS_WITH(model.accepted(state, {}, 65, 65), Catch::Contains("65 nodes on 65 levels"));
-  CHECK_THROWS_WITH(model.accepted(state, {}, 300, 4), Catch::Contains("at most 256 nodes"));
-  CHECK_THROWS_WITH(model.survival(3, 4), Catch::Contains("a node for every level"));
+  CHECK_THROWS_WITH(model.accepted(state, {}, 65, 65), Contains("65 nodes on 65 levels"));
+  CHECK_THROWS_WITH(model.accepted(state, {}, 300, 4), Contains("at most 256 nodes"));
+  CHECK_THROWS_WITH(model.survival(3, 4), Contains("a node for every level"));
 }

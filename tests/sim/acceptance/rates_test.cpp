@@ -1,10 +1,6 @@
 #include "sim/acceptance/rates.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "base/error.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("survival and conditional rates are one another's inverse, and give the acceptance length") {
   // vLLM's log of EAGLE-1 on an A100: per-position rates and mean acceptance length, as printed.
@@ -20,7 +16,7 @@ TEST_CASE("survival and conditional rates are one another's inverse, and give th
 
 TEST_CASE("a survival that rises or leaves [0, 1] is refused with its position") {
   CHECK_THROWS_WITH(conditional_of(std::vector<double>{0.5, 0.6}, "rates.csv, row 2"),
-                    Catch::Contains("rates.csv, row 2") && Catch::Contains("unconditional rate 2 is 0.6"));
+                    Contains("rates.csv, row 2") && Contains("unconditional rate 2 is 0.6"));
   CHECK_THROWS_AS(conditional_of(std::vector<double>{-0.1}, "x"), Error);
   CHECK(conditional_of(std::vector<double>{0.0, 0.0}, "x") == std::vector<double>{0.0, 0.0});
 }

@@ -1,13 +1,8 @@
 #include "sim/acceptance/regime_chain.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

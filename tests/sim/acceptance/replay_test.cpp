@@ -1,11 +1,7 @@
 #include "sim/acceptance/replay.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/acceptance/rates.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

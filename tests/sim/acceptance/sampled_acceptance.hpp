@@ -1,11 +1,9 @@
 // Samples of acceptance models, for tests that compare them with the survival that a model promises.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "sim/acceptance/acceptance_model.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof {
 

@@ -1,14 +1,9 @@
 #include "sim/acceptance/tree_survival.hpp"
 
-#include <catch2/catch.hpp>
-#include <numeric>
-#include <set>
-
 #include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "sim/acceptance/position_rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,14 +1,9 @@
 #include "sim/acceptance/verifier_rates.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -74,5 +69,5 @@ TEST_CASE("tree verifiers are tried on the tree that is named, paths on their pa
   const VerifierRates paths(options_of("greedy_multipath:paths=3", 2, 3000), 3, "test");
   CHECK(paths.survival(6, 2)[0] > model.survival(2, 2)[0]);
   options.verifier = parse_verifier("block", "test");
-  CHECK_THROWS_WITH(VerifierRates(options, 3, "test"), Catch::Contains("takes a chain"));
+  CHECK_THROWS_WITH(VerifierRates(options, 3, "test"), Contains("takes a chain"));
 }

@@ -1,17 +1,13 @@
 // A head's config.json as --drafter: the method by what it calls itself, parameters by hand.
-#include <catch2/catch.hpp>
-
 #include "sim/cost/drafter.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
 DrafterShape drafter_of(const std::string& config, const ModelShape& target, const std::string& folder = "head") {
-  const testing::TemporaryFolder files;
+  const TemporaryFolder files;
   std::filesystem::create_directory(files.file(folder));
-  testing::write_whole_file(files.file(folder) + "/config.json", config);
+  write_whole_file(files.file(folder) + "/config.json", config);
   const DrafterShape by_folder = find_drafter(files.file(folder), target);
   const DrafterShape by_file = find_drafter(files.file(folder) + "/config.json", target);
   CHECK(by_folder.shape.active_parameters() == by_file.shape.active_parameters());
@@ -145,7 +141,7 @@ TEST_CASE(
   CHECK(model.shape.total_parameters() == find_model("Llama-3.2-1B").total_parameters());
   CHECK(model.shape.precision.weight_bytes == 1.0);
   CHECK_THROWS_WITH(drafter_of(R"({"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 5120})", target),
-                    Catch::Contains("it reads rows of 5120 numbers") && Catch::Contains("has rows of 4096"));
+                    Contains("it reads rows of 5120 numbers") && Contains("has rows of 4096"));
   CHECK_THROWS_WITH(drafter_of(R"({"speculators_model_type": "oracle"})", target),
-                    Catch::Contains("speculators_model_type is 'oracle'; expected eagle3"));
+                    Contains("speculators_model_type is 'oracle'; expected eagle3"));
 }

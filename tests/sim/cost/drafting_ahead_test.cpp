@@ -1,15 +1,11 @@
 // Drafting while the target verifies, against counts by hand and against the simulator.
 #include "sim/cost/drafting_ahead.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <numeric>
-
 #include "sim/cost/step_ratio.hpp"
 #include "sim/serving/simulation.hpp"
 #include "tests/sim/serving/constant_models.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 double share_of_ready(const DraftingAhead& ahead, const std::vector<double>& fan) {
@@ -34,7 +30,7 @@ ServingResult serve(DraftingAhead ahead, double draft_pass_ms, std::int32_t at_o
   ServingOptions options;
   options.speculation = parse_speculation("fixed:2", "test");
   options.drafting.ahead = ahead;
-  return simulate(Workload(workload, 3), cost, testing::ConstantAcceptance(rate), options);
+  return simulate(Workload(workload, 3), cost, ConstantAcceptance(rate), options);
 }
 
 }  // namespace
@@ -121,5 +117,3 @@ TEST_CASE("drafts ahead are one pass of the step's tokens and K of the outcomes,
   add_drafts_ahead(one, ahead, 3, 100, true);
   CHECK(one.passes == 2);
 }
-
-}  // namespace draftproof

@@ -1,11 +1,6 @@
 // The fit on step ratios that were made from known constants.
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/cost/validation.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,9 +1,6 @@
 // The least-squares solver against closed forms.
-#include <catch2/catch.hpp>
-
 #include "sim/cost/fit.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("A straight line is fitted as the closed form says, with its covariance") {
   const std::vector<double> at{0.0, 1.0, 2.0, 3.0, 5.0};

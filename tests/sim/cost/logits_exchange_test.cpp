@@ -1,9 +1,7 @@
 // The exchange of logits between GPUs against numbers done by hand.
 #include "sim/cost/logits_exchange.hpp"
 
-#include <catch2/catch.hpp>
-
-namespace draftproof {
+#include "tests/support/test.hpp"
 
 TEST_CASE("a gather of logits and the messages of shards take the bytes and times done by hand", "[shards]") {
   Gpu gpu;
@@ -21,5 +19,3 @@ TEST_CASE("a gather of logits and the messages of shards take the bytes and time
   CHECK(many.messages_ns < many.gather_ns);
   CHECK(logits_exchange(gpu, engine, 1.0, 10.0, 1000.0, 100.0, 5.0).gather_bytes == 0.0);
 }
-
-}  // namespace draftproof

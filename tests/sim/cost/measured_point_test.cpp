@@ -1,9 +1,6 @@
 // Rows of measured speedups as people write them: what is read, what is assumed, what is refused and why.
-#include <catch2/catch.hpp>
-
 #include "sim/cost/measured_point.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -150,7 +147,7 @@ TEST_CASE("Rows that cannot be used are excluded with their line and the reason"
 
 TEST_CASE("A file without the needed columns is one error that names the column") {
   CHECK_THROWS_WITH(measured_data_of(parse_csv("a,b\n1,2\n", "f.csv"), "f.csv"),
-                    Catch::Contains("f.csv: it has no column hardware"));
+                    Contains("f.csv: it has no column hardware"));
   CHECK_THROWS_WITH(measured_data_of(parse_csv("hardware,target_model,draft_method,tau\n", "f.csv"), "f.csv"),
-                    Catch::Contains("neither a column speedup nor spec_tok_s"));
+                    Contains("neither a column speedup nor spec_tok_s"));
 }

@@ -1,15 +1,11 @@
 // Presets of models, GPUs, engines and drafters: figures from outside, and names as people write them.
-#include <catch2/catch.hpp>
-
-#include "base/error.hpp"
+#include "sim/cost/presets.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/cost/engine_profile.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "sim/cost/presets.hpp"
 #include "sim/toml.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("Parameters and KV bytes of preset models are those that their authors publish") {
   struct Published {
@@ -52,8 +48,8 @@ TEST_CASE("Names of models are matched as people and files write them") {
 TEST_CASE("A model of another size is not taken for a preset, and an unknown one lists near names") {
   CHECK_FALSE(match_model("Llama-3.1-9B"));
   CHECK_FALSE(match_model("DeepSeek-R1-Distill-Foo-9B"));
-  CHECK_THROWS_WITH(find_model("Lama-3.1-8B"), Catch::Contains("nearest: Llama-3.1-8B"));
-  CHECK_THROWS_WITH(find_gpu("H100O"), Catch::Contains("GPU 'H100O': unknown") && Catch::Contains("H100 SXM 80GB"));
+  CHECK_THROWS_WITH(find_model("Lama-3.1-8B"), Contains("nearest: Llama-3.1-8B"));
+  CHECK_THROWS_WITH(find_gpu("H100O"), Contains("GPU 'H100O': unknown") && Contains("H100 SXM 80GB"));
   CHECK_THROWS_AS(find_engine("nothing like it"), Error);
 }
 
@@ -208,7 +204,7 @@ TEST_CASE("A precision that is asked for by a word that nobody knows is refused"
   CHECK(of_cache.kv_bytes == 1.0);
   for (const char* text : {"", "nan", "7", "bf16, KV", "fp8, x"})
     CHECK_THROWS_WITH(stated_precision(text, "--precision"),
-                      Catch::Contains("--precision") && Catch::Contains("expected a precision"));
+                      Contains("--precision") && Contains("expected a precision"));
 }
 
 TEST_CASE("A config.json gives the same parameters as the preset of the same model") {
@@ -254,15 +250,14 @@ TEST_CASE("A config.json of a hybrid gives the state of its layers without atten
 TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
   CHECK_THROWS_WITH(model_from_config_json("not json", "c.json"), Catch::StartsWith("c.json: it is not JSON"));
   CHECK_THROWS_WITH(model_from_config_json("[]", "c.json"), Catch::StartsWith("c.json: it is not a JSON object"));
-  CHECK_THROWS_WITH(model_from_config_json(R"({"hidden_size":8})", "c.json"),
-                    Catch::Contains("it has no num_hidden_layers"));
+  CHECK_THROWS_WITH(model_from_config_json(R"({"hidden_size":8})", "c.json"), Contains("it has no num_hidden_layers"));
   CHECK_THROWS_WITH(model_from_config_json(R"({"hidden_size":8,"num_hidden_layers":"many"})", "c.json"),
-                    Catch::Contains("num_hidden_layers is \"many\""));
+                    Contains("num_hidden_layers is \"many\""));
   CHECK_THROWS_WITH(
       model_from_config_json(
           R"({"num_hidden_layers":1,"hidden_size":8,"num_attention_heads":2,"num_key_value_heads":4,"intermediate_size":8,"vocab_size":9})",
           "c.json"),
-      Catch::Contains("kv_heads is 4; expected at most the number of heads, 2"));
+      Contains("kv_heads is 4; expected at most the number of heads, 2"));
   // Lists and counts of layers that no model has.
   std::string pruned = R"("block_configs":[{})";
   for (int i = 0; i < 2000; ++i) pruned += ",{}";
@@ -271,7 +266,7 @@ TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
         model_from_config_json(
             R"({"hidden_size":8,"num_attention_heads":2,"intermediate_size":8,"vocab_size":9,)" + layers + "}",
             "c.json"),
-        Catch::Contains("expected at most 2,000"));
+        Contains("expected at most 2,000"));
   for (const std::string key : {"cross_attention_layers", "layer_types"}) {
     std::string list = key == "layer_types" ? "\"full_attention\"" : "1";
     const std::string one = "," + list;
@@ -280,6 +275,6 @@ TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
                                                  "intermediate_size":8,"vocab_size":9,")" +
                                                  key + "\":[" + list + "]}",
                                              "c.json"),
-                      Catch::Contains("expected at most 10,000"));
+                      Contains("expected at most 10,000"));
   }
 }

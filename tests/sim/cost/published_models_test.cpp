@@ -2,16 +2,10 @@
 // row of published_models.tsv (billions; numbers of 16 bits that 32,768 tokens cache, as layers x tokens x numbers of a
 // token), and public config.json files, of which public_configs.jsonl keeps the keys that matter
 // (github:ai-dynamo/aiconfigurator@095f58a model_configs; the others from the models' papers and cards).
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -51,7 +45,7 @@ std::string trimmed(std::string_view text) {
 }  // namespace
 
 TEST_CASE("Every preset has its parameters as published and its cache as counted by hand") {
-  const std::string table = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/tests/sim/cost/published_models.tsv");
+  const std::string table = read_whole_file(DRAFTPROOF_SOURCE_DIR "/tests/sim/cost/published_models.tsv");
   std::vector<std::string> names;
   for (const std::string_view line : split(table, '\n')) {
     if (line.empty() || line.starts_with("preset\t")) continue;
@@ -75,7 +69,7 @@ TEST_CASE("Every preset has its parameters as published and its cache as counted
 }
 
 TEST_CASE("Public config.json files give the parameters that are published and the cache that is counted by hand") {
-  const std::string rows = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/tests/sim/cost/public_configs.jsonl");
+  const std::string rows = read_whole_file(DRAFTPROOF_SOURCE_DIR "/tests/sim/cost/public_configs.jsonl");
   std::size_t configs = 0;
   for (const std::string_view line : split(rows, '\n')) {
     if (line.empty()) continue;
@@ -125,31 +119,31 @@ TEST_CASE("A model that encodes, or of layers that the file leaves open, is refu
   CHECK(error_of(shape) == "read");
   // In a wrapper, whose own type says nothing.
   CHECK_THAT(error_of(R"("model_type": "clip", "text_config": {"model_type": "clip_text_model", )" + shape + "}"),
-             Catch::Contains("'clip_text_model' has an encoder"));
+             Contains("'clip_text_model' has an encoder"));
   CHECK_THAT(error_of(R"("model_type": "blip-2", "text_config": {"model_type": "t5", )" + shape + "}"),
-             Catch::Contains("'t5' has an encoder"));
+             Contains("'t5' has an encoder"));
   CHECK_THAT(error_of(R"("model_type": "florence2", "text_config": {"is_encoder_decoder": true, )" + shape + "}"),
-             Catch::Contains("has an encoder"));
+             Contains("has an encoder"));
   CHECK_THAT(error_of(R"("architectures": ["NewForMaskedLM"], )" + shape),
-             Catch::Contains("its architecture 'NewForMaskedLM' fills gaps"));
-  CHECK_THAT(error_of(R"("model_type": "qwen2", "is_causal": false, )" + shape), Catch::Contains("looks ahead"));
+             Contains("its architecture 'NewForMaskedLM' fills gaps"));
+  CHECK_THAT(error_of(R"("model_type": "qwen2", "is_causal": false, )" + shape), Contains("looks ahead"));
   CHECK_THAT(error_of(R"("model_type": "gemma3_text", "use_bidirectional_attention": true, )" + shape),
-             Catch::Contains("looks ahead"));
+             Contains("looks ahead"));
   CHECK(error_of(R"("model_type": "bert", "is_decoder": true, )" + shape) == "read");
   CHECK_THAT(error_of(R"("model_type": "zamba2", )" + shape),
-             Catch::Contains("it has neither layers_block_type nor hybrid_layer_ids"));
+             Contains("it has neither layers_block_type nor hybrid_layer_ids"));
   CHECK_THAT(error_of(R"("model_type": "deepseek_v4", "sliding_window": 128, "head_dim": 64, "q_lora_rank": 64,
                          "o_lora_rank": 64, )" +
                       shape),
-             Catch::Contains("it has neither compress_ratios nor layer_types"));
+             Contains("it has neither compress_ratios nor layer_types"));
   // Doge writes a number of experts that only is_moe gives it.
   const std::string experts = R"("model_type": "doge", "num_experts": 16384, "num_experts_per_tok": 64, )" + shape;
   CHECK(error_of(R"("is_moe": false, )" + experts) == "read");
-  CHECK_THAT(error_of(R"("is_moe": true, )" + experts), Catch::Contains("single neurons (is_moe)"));
+  CHECK_THAT(error_of(R"("is_moe": true, )" + experts), Contains("single neurons (is_moe)"));
 }
 
 TEST_CASE("A preset costs what the config.json of its model costs") {
-  const std::string rows = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/tests/sim/cost/public_configs.jsonl");
+  const std::string rows = read_whole_file(DRAFTPROOF_SOURCE_DIR "/tests/sim/cost/public_configs.jsonl");
   std::size_t compared = 0;
   for (const std::string_view line : split(rows, '\n')) {
     if (line.empty()) continue;

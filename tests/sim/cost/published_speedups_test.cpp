@@ -1,16 +1,10 @@
 // The goals of the cost model on published speedups, where these are at hand, and that the shipped constants are
 // theirs.
-#include <catch2/catch.hpp>
-#include <map>
-#include <set>
-
 #include "sim/cost/validation.hpp"
-#include "tests/support/shared_data.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("Published speedups are predicted within the goals by constants that have not seen their source") {
-  const auto path = testing::shared_data("speedups.csv");
+  const auto path = shared_data("speedups.csv");
   if (!path) return;
   const MeasuredData data = read_measured_data(*path);
   CHECK(data.points.size() + data.excluded.size() == 601);
@@ -32,8 +26,8 @@ TEST_CASE("Published speedups are predicted within the goals by constants that h
 }
 
 TEST_CASE("Bands of 80 per cent hold four fifths of the rows of a laboratory that is new") {
-  const auto seen_path = testing::shared_data("speedups.csv");
-  const auto path = testing::shared_data("speedups_more.csv");
+  const auto seen_path = shared_data("speedups.csv");
+  const auto path = shared_data("speedups_more.csv");
   if (!seen_path || !path) return;
   const MeasuredData seen = read_measured_data(*seen_path);
   const MeasuredData data = read_measured_data(*path);
@@ -77,7 +71,7 @@ TEST_CASE("Bands of 80 per cent hold four fifths of the rows of a laboratory tha
 
 TEST_CASE(
     "A source that the shipped constants have seen, alone in its file, is predicted by those shipped without it") {
-  const auto path = testing::shared_data("speedups.csv");
+  const auto path = shared_data("speedups.csv");
   if (!path) return;
   const MeasuredData data = read_measured_data(*path);
   const Validation whole = validate(data, shipped_fit(), Constants::refitted);
@@ -101,7 +95,7 @@ TEST_CASE(
 }
 
 TEST_CASE("The shipped constants are what calibrate makes of the published speedups") {
-  const auto path = testing::shared_data("speedups.csv");
+  const auto path = shared_data("speedups.csv");
   if (!path) return;
   const MeasuredData data = read_measured_data(*path);
   std::vector<const MeasuredPoint*> points;

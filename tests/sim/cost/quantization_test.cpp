@@ -1,13 +1,10 @@
 // Quantisation of checkpoints and servers. Right values: bits of the public config.json files, and
 // bits / 8 plus a group's scale by hand.
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-
+#include "sim/cost/quantization.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "sim/cost/quantization.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using Json = nlohmann::json;
 
 namespace {
@@ -158,7 +155,7 @@ TEST_CASE("A quantisation that nobody knows, or whose bits nothing says, is refu
         {R"({"quantization_config": {"quant_method": "fp8", "ignored_layers": ["re:((a?){1,99}){99}"]}})",
          "repeats too much"}})
     CHECK_THROWS_WITH(quantization_of(config),
-                      Catch::StartsWith("config.json: ") && Catch::Contains(message) && Catch::Contains("expected"));
+                      Catch::StartsWith("config.json: ") && Contains(message) && Contains("expected"));
 }
 
 TEST_CASE("Methods of servers are precisions, those whose bits a config alone says are empty") {

@@ -1,12 +1,7 @@
 // The roofline against sums done by hand, published step times, and what must be so whatever the constants.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/cost/roofline.hpp"
 #include "sim/cost/step_ratio.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

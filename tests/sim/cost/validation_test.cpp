@@ -1,11 +1,6 @@
 // The figures of a validation: bands on synthetic scatter, calibration, regret.
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/cost/validation.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

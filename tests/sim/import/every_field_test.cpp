@@ -1,17 +1,13 @@
 // Every field of what an importer returns, against numbers counted by hand from the text: a total that is dropped,
 // taken twice or put into its neighbour's place fails.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/speculate_table.hpp"
+#include "tests/support/test.hpp"
 
 // A field that the text does not say is not named below.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
-namespace draftproof {
 namespace {
 
 bool is_near(double a, double b) {
@@ -402,6 +398,5 @@ TEST_CASE("every field of speculate's table is counted by hand") {
 }
 
 }  // namespace
-}  // namespace draftproof
 
 #pragma GCC diagnostic pop

@@ -1,13 +1,8 @@
 // Lines as llama.cpp's versions and programs print them; the counts beside them are llama.cpp's own.
 #include "sim/import/llama_cpp_log.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "sim/import/read_acceptance.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -76,9 +71,9 @@ TEST_CASE("llama-server's requests of 2025 are counted by their tokens") {
   CHECK(data.draft_len == 5);  // 388 of 95 steps: no more is known of K
   CHECK(data.draft_len_is_least);
   REQUIRE(data.notes.size() == 1);
-  CHECK_THAT(data.notes[0], Catch::Contains("those without a draft included"));
+  CHECK_THAT(data.notes[0], Contains("those without a draft included"));
   CHECK_THAT(refusal_of_llama("draft acceptance rate = 0.66237 (  257 accepted /   388 generated)\n"),
-             Catch::Contains("neither steps nor tokens"));
+             Contains("neither steps nor tokens"));
 }
 
 TEST_CASE("statistics of drafters count since the start, restarts included, and add up") {
@@ -148,14 +143,14 @@ TEST_CASE("statistics without lists of rates count the first position exactly, a
   CHECK(all.survival.front() == 1.0);
   CHECK(all.acceptance_length == Approx(1.0 + 1187.0 / 690));
   CHECK_THAT(refusal_of_llama("statistics mtp: #gen drafts = 4, #acc drafts = 4, #gen tokens = 8, #acc tokens = 3\n"),
-             Catch::Contains("4 of 4 drafts accepted a token, and 3 tokens were accepted"));
+             Contains("4 of 4 drafts accepted a token, and 3 tokens were accepted"));
 }
 
 TEST_CASE("the steps at which an adaptive depth changes are no sample, and requests beside them are read") {
   const std::string changes =
       "2.07.530.515 I spec accept: adaptive draft depth seq 0: 7 -> 6 (n_draft=7, n_accepted=4, n_cur=6)\n"
       "0.48.122.337 I spec accept: adaptive n : 1 -> 2 (seq 0, n_draft=1, n_accepted=1)\n";
-  CHECK_THAT(refusal_of_llama(changes), Catch::Contains("names only the steps at which the depth of drafts changed"));
+  CHECK_THAT(refusal_of_llama(changes), Contains("names only the steps at which the depth of drafts changed"));
   CHECK(llama_log(changes + kLlamaServer).drafts == 87);
 }
 
@@ -179,7 +174,7 @@ TEST_CASE("the servers of a router's log are told apart, by their models where i
   CHECK(llama_log(two, "41001").acceptance_length == Approx(1.9));
   CHECK(refusal_of_llama(two) ==
         "file: has several servers that speculate ('41001', 'gemma'); expected one, chosen by its name");
-  CHECK_THAT(refusal_of_llama(two, "41000"), Catch::Contains("has no server '41000' that speculates"));
+  CHECK_THAT(refusal_of_llama(two, "41000"), Contains("has no server '41000' that speculates"));
 }
 
 TEST_CASE("runs of llama.cpp's examples are counted") {
@@ -224,13 +219,12 @@ TEST_CASE("steps that llama-server prints where it is debugged are a histogram")
 
 TEST_CASE("what contradicts itself in a log of llama.cpp is named with its line") {
   CHECK_THAT(refusal_of_llama("x\ndraft acceptance = 0.5 (  11 accepted /  10 generated), mean len = 1.50\n"),
-             Catch::Contains("file, line 2: 11 of 10 drafted tokens are accepted"));
+             Contains("file, line 2: 11 of 10 drafted tokens are accepted"));
   CHECK_THAT(refusal_of_llama("draft acceptance = 0.5 (  1 accepted /  10 generated), mean len = 0.50\n"),
-             Catch::Contains("expected at least 1"));
+             Contains("expected at least 1"));
   CHECK_THAT(refusal_of_llama("draft acceptance = 0.5 (  1 accepted /  10 generated), mean len = many\nx\n"),
-             Catch::Contains("file, line 1: mean len is \"many\""));
-  CHECK_THAT(refusal_of_llama("slot x | accepted 4/3 draft tokens, new n_past = 3\nx\n"),
-             Catch::Contains("expected it"));
+             Contains("file, line 1: mean len is \"many\""));
+  CHECK_THAT(refusal_of_llama("slot x | accepted 4/3 draft tokens, new n_past = 3\nx\n"), Contains("expected it"));
   // A log that is being written.
   CHECK(llama_log(kLlamaServer +
                   "0.1 I slot print_timing: id 1 | task 7 | draft acceptance = 0.6 (  1 accepted / generated), me")

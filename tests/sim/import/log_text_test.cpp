@@ -1,13 +1,7 @@
 #include "sim/import/log_text.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-
 #include "sim/import/read_acceptance.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -20,14 +14,14 @@ std::string window(double length) {
 }  // namespace
 
 TEST_CASE("of a long log the lines that are read are kept, with their numbers, whatever lies between them") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("server.log");
   std::string text = "speculative_num_steps=3\n";
   for (int i = 0; i < 50; ++i) {
     text += window(i % 2 == 0 ? 1.5 : 2.5);
     for (int j = 0; j < 20; ++j) text += "INFO 200 OK GET /v1/models, nothing of interest\n";
   }
-  testing::write_whole_file(path, text);
+  write_whole_file(path, text);
   const LogText whole = read_log_text(path);
   CHECK(whole.text == text);
   const LogText kept = read_log_text(path, 1000, 1 << 20);
@@ -36,7 +30,7 @@ TEST_CASE("of a long log the lines that are read are kept, with their numbers, w
   CHECK(std::ranges::count(kept.text, '\n') == std::ranges::count(text, '\n'));
   CHECK(parse_acceptance(kept.text, "log").acceptance_length == parse_acceptance(text, "log").acceptance_length);
   // A broken line is named by its number in the file.
-  testing::write_whole_file(path, text + "Decode batch, #running-req: 1, accept len: two\n");
+  write_whole_file(path, text + "Decode batch, #running-req: 1, accept len: two\n");
   CHECK_THAT(error_of(ErrorKind::input, [&] { parse_acceptance(read_log_text(path, 1000, 1 << 20).text, "log"); }),
              Catch::StartsWith("log, line " + std::to_string(std::ranges::count(text, '\n') + 1)));
   // Without room for all of them, those in the middle are left out and counted.
@@ -48,6 +42,6 @@ TEST_CASE("of a long log the lines that are read are kept, with their numbers, w
   CHECK(std::ranges::count(ends.text, '\n') == std::ranges::count(text, '\n') + 1);
   // Another text is whole.
   const std::string table(3000, ',');
-  testing::write_whole_file(path, table);
+  write_whole_file(path, table);
   CHECK(read_log_text(path, 1000).text == table);
 }

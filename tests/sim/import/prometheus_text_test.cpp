@@ -1,13 +1,8 @@
 #include "sim/import/prometheus_text.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "engine/metrics/prometheus.hpp"
 #include "sim/import/read_acceptance.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -100,8 +95,8 @@ TEST_CASE("counters beyond what a double counts, and drafts beyond what one has,
   CHECK(metrics_of(drafts("9007199254740992") + accepted).drafts == std::int64_t{1} << 53);
   for (const char* const value : {"9007199254740994", "9223372036854775808", "1e19", "1e300"})
     CHECK_THAT(refusal_of_metrics(drafts(value) + accepted),
-               Catch::Contains("metrics.txt, line 1: vllm:spec_decode_num_drafts_total is ") &&
-                   Catch::Contains("; expected a count up to 2^53"));
+               Contains("metrics.txt, line 1: vllm:spec_decode_num_drafts_total is ") &&
+                   Contains("; expected a count up to 2^53"));
   CHECK(refusal_of_metrics(drafts("8e15") + drafts("8e15", "1") + accepted) ==
         "metrics.txt: spec_decode_num_drafts adds up to 1.6e+16; expected at most 2^53");
   CHECK(refusal_of_metrics(drafts("1") + "vllm:spec_decode_num_draft_tokens_total{model_name=\"m\"} 9e15\n" +
@@ -160,7 +155,7 @@ TEST_CASE("counters of drafts shorter than K bound the rates by position") {
   CHECK(data.reach[1].low == Approx(0.1));
   CHECK(data.reach[1].high == Approx(0.17));
   CHECK(data.acceptance_length == Approx(1.78));
-  CHECK_THAT(data.notes.back(), Catch::Contains("Rates are bounds: position 2 0.294 to 0.5, position 3 0.3 to 0.5."));
+  CHECK_THAT(data.notes.back(), Contains("Rates are bounds: position 2 0.294 to 0.5, position 3 0.3 to 0.5."));
   CHECK(data.survival_error[1] > 0.2 / 3.5);
   // All drafts of two tokens, of a server that may draft three.
   const AcceptanceData two = metrics_of(text(1000, 2000, 700, 500, 0));
@@ -229,7 +224,7 @@ TEST_CASE("MAX's histograms are rates by position, in per cent, each batch once"
   const AcceptanceData between =
       read_prometheus_difference(dump("8400.0", "5000.0", "100"), "a", dump("9000.0", "5400.0", "110"), "b");
   CHECK(between.survival == std::vector<double>{0.6, 0.4});
-  CHECK_THAT(refusal_of_metrics(dump("0", "0", "0")), Catch::Contains("no batch verified a draft yet"));
+  CHECK_THAT(refusal_of_metrics(dump("0", "0", "0")), Contains("no batch verified a draft yet"));
 }
 
 TEST_CASE("llama.cpp's counters without steps say what cannot be known") {
@@ -245,10 +240,10 @@ TEST_CASE("llama.cpp's counters without steps say what cannot be known") {
   CHECK(data.acceptance_length == Approx(1.0 + 516.0 / 278));
   CHECK(data.length_is_least);
   REQUIRE(data.notes.size() == 1);
-  CHECK_THAT(data.notes[0], Catch::Contains("of the 281 decodes some are of prompts") &&
-                                Catch::Contains("at most 278, so the acceptance length is at least 2.86"));
+  CHECK_THAT(data.notes[0], Contains("of the 281 decodes some are of prompts") &&
+                                Contains("at most 278, so the acceptance length is at least 2.86"));
   CHECK_THAT(refusal_of_metrics("llamacpp:n_draft_total 834\nllamacpp:n_draft_accepted_total 516\n"),
-             Catch::Contains("neither drafts nor generated tokens"));
+             Contains("neither drafts nor generated tokens"));
   // Names of a descendant.
   CHECK(metrics_of("llamacpp:n_drafted_total 10\nllamacpp:n_drafted_accepted_total 6\nllamacpp:n_decode_total 4\n")
             .acceptance_length == Approx(2.5));
@@ -293,9 +288,9 @@ TEST_CASE("metrics are read as tables, as vLLM's and promtool's lists and as ans
                                         "," + accepted))
             .drafts == 140);
   CHECK_THAT(refusal_of_metrics(answer("vector", R"({"metric": {}, "value": [1, "0.6"]})")),
-             Catch::Contains("without __name__; expected counters themselves"));
+             Contains("without __name__; expected counters themselves"));
   CHECK_THAT(refusal_of_metrics(answer("vector", result("num_drafts_total", "", R"("value": [1, "many"])"))),
-             Catch::Contains("has a sample [1,\"many\"]"));
+             Contains("has a sample [1,\"many\"]"));
 }
 
 TEST_CASE("malformed samples are named with their line, and those of others are passed over") {
@@ -317,9 +312,9 @@ TEST_CASE("malformed samples are named with their line, and those of others are 
 }
 
 TEST_CASE("two dumps of a server give the acceptance of the time between them") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto file = [&](const std::string& name, const std::string& text) {
-    testing::write_whole_file(folder.file(name), text);
+    write_whole_file(folder.file(name), text);
     return folder.file(name);
   };
   const std::string before = file("before", counters("engine=\"0\",model_name=\"m\"", 100, {80, 50}));
@@ -333,13 +328,13 @@ TEST_CASE("two dumps of a server give the acceptance of the time between them") 
   const auto refusal = [](const std::string& path) {
     return error_of(ErrorKind::input, [&] { read_acceptance(path); });
   };
-  CHECK_THAT(refusal(after + ".." + before), Catch::Contains("falls between the two"));
-  CHECK_THAT(refusal(after + ".." + after), Catch::Contains("nothing was drafted"));
+  CHECK_THAT(refusal(after + ".." + before), Contains("falls between the two"));
+  CHECK_THAT(refusal(after + ".." + after), Contains("nothing was drafted"));
   const std::string other = file("other", counters("engine=\"1\",model_name=\"m\"", 900, {180, 70}));
-  CHECK_THAT(refusal(before + ".." + other), Catch::Contains("is gone between the two"));
+  CHECK_THAT(refusal(before + ".." + other), Contains("is gone between the two"));
   const std::string model = file("model", counters("engine=\"0\",model_name=\"n\"", 900, {180, 70}));
-  CHECK_THAT(refusal(before + ".." + model), Catch::Contains("model_name"));
+  CHECK_THAT(refusal(before + ".." + model), Contains("model_name"));
   const std::string sglang = file("sglang", "sglang:spec_accept_length 2.5\n");
-  CHECK_THAT(refusal(sglang + ".." + sglang), Catch::Contains("gauge"));
-  CHECK_THAT(refusal(before + "..none"), Catch::Contains("none"));
+  CHECK_THAT(refusal(sglang + ".." + sglang), Contains("gauge"));
+  CHECK_THAT(refusal(before + "..none"), Contains("none"));
 }

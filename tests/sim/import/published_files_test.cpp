@@ -1,18 +1,13 @@
 // Published tables and recordings, where they are at hand.
-#include <catch2/catch.hpp>
-
-#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
 #include "sim/csv.hpp"
 #include "sim/import/rates_csv.hpp"
 #include "sim/import/read_acceptance.hpp"
-#include "tests/support/shared_data.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("published rates give the acceptance length that is published beside them") {
-  const auto path = testing::shared_data("per_position.csv");
+  const auto path = shared_data("per_position.csv");
   if (!path) return;
   const CsvTable table = read_csv(*path);
   int read = 0;
@@ -32,7 +27,7 @@ TEST_CASE("published rates give the acceptance length that is published beside t
       CHECK(acceptance_length_of(row.window.survival) == Approx(*row.window.acceptance_length).margin(0.021));
     } catch (const Error& error) {
       // The one vector of rates by rank.
-      CHECK_THAT(error.what(), Catch::Contains("rates of siblings by rank"));
+      CHECK_THAT(error.what(), Contains("rates of siblings by rank"));
       ++refused;
     }
   }
@@ -58,7 +53,7 @@ TEST_CASE("a replay of published recordings takes the published steps") {
       {"sharegpt", "eagle", 3, 2.2542, {0.62151, 0.38111, 0.25157}},
   };
   for (const Published& row : rows) {
-    const auto path = testing::shared_data(std::string("acceptance_replay/combined_") + row.file + ".jsonl");
+    const auto path = shared_data(std::string("acceptance_replay/combined_") + row.file + ".jsonl");
     if (!path) return;
     const Replay replay(read_recording(*path, row.drafter), 1);
     const std::vector<double> survival = replay.survival_in_run(row.drafts, row.drafts);

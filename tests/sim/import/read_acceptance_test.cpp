@@ -1,13 +1,9 @@
 // Formats told apart by their content, and those that need few words of their own.
 #include "sim/import/read_acceptance.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/rates_csv.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -112,7 +108,7 @@ TEST_CASE("tables of Markdown are read wherever they stand: tasks of a benchmark
   const AcceptanceData counted = parse_acceptance(counts, "file", {"", "", false, 3});
   CHECK(counted.drafts == 110);
   CHECK(counted.acceptance_length == Approx(1.0 + 268.0 / 110));
-  CHECK_THAT(refusal(counts), Catch::Contains("accepted drafts with K: -k K (predict: --metrics-drafts K)"));
+  CHECK_THAT(refusal(counts), Contains("accepted drafts with K: -k K (predict: --metrics-drafts K)"));
   // Tokens of a cycle, as people write down oMLX's.
   CHECK(read("| Round | Tokens | MTP tok/cycle | Accept % |\n|---|---|---|---|\n| 1 | 128 | 3.46 | 94.7% |\n"
              "| 2 | 128 | 3.56 | 95.7% |\n")
@@ -122,7 +118,7 @@ TEST_CASE("tables of Markdown are read wherever they stand: tasks of a benchmark
       "| Version | Accept Rate | tok/cycle |\n|---|---|---|\n| **v0.6.2** (baseline) | 92.9% | 3.46 |\n"
       "| v0.6.3 | 64.5% | 2.17 |\n";
   CHECK(read(versions, "v0.6.3").acceptance_length == Approx(2.17));
-  CHECK_THAT(refusal(versions), Catch::Contains("('v0.6.2 (baseline)', 'v0.6.3'); expected one"));
+  CHECK_THAT(refusal(versions), Contains("('v0.6.2 (baseline)', 'v0.6.3'); expected one"));
   CHECK(read("| | n-max | Acceptance |\n|---|---|---|\n| this | 2 | 0.59 |\n| same | 4 | 0.42 |\n", "4")
             .acceptance_length == Approx(1.0 + 4 * 0.42));
   CHECK(read("| task | rate mean/std | a.len mean/std |\n|---|---|---|\n| code | 92.15%/1.84% | 3.76/0.06 |\n"
@@ -187,10 +183,10 @@ TEST_CASE("answers of vLLM with metrics of their speculation give rates by posit
       "{\"metrics\": {\"speculative_decoding\": {\"acceptance_histogram\": [0, 0, 0, 0]}}}\n");
   CHECK(both.windows == 2);
   CHECK(both.survival[2] == Approx(0.6));
-  CHECK_THAT(refusal(R"({"acceptance_histogram": [3, -1]})"), Catch::Contains("expected counts of steps"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": [3, -1]})"), Contains("expected counts of steps"));
   CHECK_THAT(refusal(R"({"acceptance_histogram": [3, 1], "num_accepted_draft_tokens": 2})"),
-             Catch::Contains("expected the same"));
-  CHECK_THAT(refusal(R"({"acceptance_histogram": [0, 0]})"), Catch::Contains("has no acceptance"));
+             Contains("expected the same"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": [0, 0]})"), Contains("has no acceptance"));
 }
 
 TEST_CASE("histograms of SGLang, TensorRT-LLM and AIPerf are read as vLLM's are") {
@@ -242,13 +238,13 @@ TEST_CASE("histograms of SGLang, TensorRT-LLM and AIPerf are read as vLLM's are"
     CHECK(data.acceptance_length == Approx(1.0 + 20.0 / 11));
     CHECK(data.survival[3] == Approx(1.0 / 11));
   }
-  CHECK_THAT(refusal(R"({"acceptance_histogram": {"x": 3}})"), Catch::Contains("has an entry 'x'"));
-  CHECK_THAT(refusal(R"({"acceptance_histogram": {"65": 3}})"), Catch::Contains("from 0 to 64"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": {"x": 3}})"), Contains("has an entry 'x'"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": {"65": 3}})"), Contains("from 0 to 64"));
   CHECK_THAT(
       refusal(R"({"first_iter": 9, "last_iter": 9, "speculative_decoding": {"total_accepted_draft_tokens": 3}})"),
-      Catch::Contains("last_iter is not after first_iter"));
+      Contains("last_iter is not after first_iter"));
   CHECK_THAT(refusal("{\"acceptance_histogram\": [3, 1]}\n{\"spec_accept_length\": 2.0}\n"),
-             Catch::Contains("has SGLang JSON and vLLM JSON; expected the answers of one server"));
+             Contains("has SGLang JSON and vLLM JSON; expected the answers of one server"));
 }
 
 TEST_CASE("acceptance lengths by K give rates whose sums they are") {
@@ -276,18 +272,17 @@ TEST_CASE("acceptance lengths by K give rates whose sums they are") {
   CHECK(published.survival[7] == Approx((4.06 - 3.59) / 3));
   CHECK(published.acceptance_length == Approx(4.06));
   REQUIRE(published.notes.size() == 2);
-  CHECK_THAT(published.notes[1], Catch::Contains("with 6 drafts they are 0.177 above the file's"));
+  CHECK_THAT(published.notes[1], Contains("with 6 drafts they are 0.177 above the file's"));
   // No rates add up to a length that falls: as near as they come, and said.
   const AcceptanceData falls = read("m:\n  a:\n    1: 1.5\n    2: 1.4\n");
   CHECK(falls.survival == std::vector<double>{falls.survival[0], falls.survival[1]});
   CHECK(falls.acceptance_length == Approx(1.5));
   REQUIRE(falls.notes.size() == 2);
-  CHECK_THAT(falls.notes[1], Catch::Contains("with 2 drafts they are 0.100 above the file's"));
-  CHECK_THAT(refusal(text), Catch::Contains("has 2 curves; expected one of 'qwen/thinking_off', 'qwen/thinking_on'"));
-  CHECK_THAT(refusal("m:\n  a:\n    1: 2.5\n"),
-             Catch::Contains("line 3: the length is '2.5'; expected a number from 1 to 2"));
-  CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n    2: 2.6\n"), Catch::Contains("line 4: K is '2'"));
-  CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n   3: 2.6\n"), Catch::Contains("line 4: is '   3: 2.6'"));
+  CHECK_THAT(falls.notes[1], Contains("with 2 drafts they are 0.100 above the file's"));
+  CHECK_THAT(refusal(text), Contains("has 2 curves; expected one of 'qwen/thinking_off', 'qwen/thinking_on'"));
+  CHECK_THAT(refusal("m:\n  a:\n    1: 2.5\n"), Contains("line 3: the length is '2.5'; expected a number from 1 to 2"));
+  CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n    2: 2.6\n"), Contains("line 4: K is '2'"));
+  CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n   3: 2.6\n"), Contains("line 4: is '   3: 2.6'"));
 }
 
 TEST_CASE("answers of llama.cpp give tokens a step") {
@@ -312,7 +307,7 @@ TEST_CASE("answers of llama.cpp give tokens a step") {
   CHECK(read(R"({"timings": {"predicted_n": 2, "draft_rounds": 1, "draft_n": 7, "draft_n_accepted": 6}})")
             .acceptance_length == Approx(7.0));
   CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_rounds": 4, "draft_n": 3, "draft_n_accepted": 2}})"),
-             Catch::Contains("draft_rounds is 4; expected at most the drafts, 3"));
+             Contains("draft_rounds is 4; expected at most the drafts, 3"));
   CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_n": 3, "draft_n_accepted": 4}})"),
-             Catch::Contains("draft_n_accepted is 4; expected at most the drafts, 3"));
+             Contains("draft_n_accepted is 4; expected at most the drafts, 3"));
 }

@@ -1,13 +1,9 @@
 // Lines as trtllm-bench, oMLX and mtp-bench.py print them.
 #include "sim/import/report_lines.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/server_setup.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -56,9 +52,9 @@ TEST_CASE("trtllm-bench's report says the mean length, K by its tokens, the load
       report("Number of requests: 30\n[AL] AVERAGE: 2.0\nNumber of requests: 10\n[AL] AVERAGE: 3.0\n");
   CHECK(two.acceptance_length == Approx(2.25));
   CHECK(two.notes.front() == "The lengths of 2 runs are averaged.");
-  CHECK_THAT(refusal_of_report("[AL] AVERAGE: 0.86\nx\n"), Catch::Contains("expected at least 1"));
+  CHECK_THAT(refusal_of_report("[AL] AVERAGE: 0.86\nx\n"), Contains("expected at least 1"));
   CHECK_THAT(refusal_of_report("Number of concurrent requests: 1e12\n[AL] AVERAGE: 1.86\nx\n"),
-             Catch::Contains("line 1: has 1e+12 running requests"));
+             Contains("line 1: has 1e+12 running requests"));
 }
 
 TEST_CASE("oMLX's lines give rates by position over the cycles that drafted so far") {
@@ -92,7 +88,7 @@ TEST_CASE("oMLX's lines give rates by position over the cycles that drafted so f
   CHECK(block.draft_len == 2);
   CHECK_FALSE(block.draft_len_is_least);
   CHECK_THAT(refusal_of_report("MTP[8] tokens=2 cycles=8 tok/cycle=2 accept=9/8 (1%)\nx\n"),
-             Catch::Contains("file, line 1: accept= is no ACCEPTED/DRAFTED"));
+             Contains("file, line 1: accept= is no ACCEPTED/DRAFTED"));
 }
 
 TEST_CASE("mtp-bench's lines are requests of llama.cpp's server, counted by their tokens") {
@@ -112,7 +108,7 @@ TEST_CASE("mtp-bench's lines are requests of llama.cpp's server, counted by thei
   CHECK(twice.drafts == 72 + 2 * 58);
   CHECK(twice.notes.back() == "2 runs of the benchmark are added up.");
   CHECK_THAT(refusal_of_report("  code_python        pred= 192 draft=   0 acc=   0 rate=n/a tok/s=6.7\n"),
-             Catch::Contains("no request drafted"));
+             Contains("no request drafted"));
   CHECK_THAT(refusal_of_report(run + "[AL] AVERAGE: 1.86\nx\n"),
-             Catch::Contains("line 3: is of a TensorRT-LLM report, and lines before it of a llama.cpp benchmark"));
+             Contains("line 3: is of a TensorRT-LLM report, and lines before it of a llama.cpp benchmark"));
 }

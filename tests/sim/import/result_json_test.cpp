@@ -1,14 +1,8 @@
 // Documents of servers and benchmarks as their programs write them, with counts by hand.
 #include "sim/import/result_json.hpp"
 
-#include <catch2/catch.hpp>
-#include <filesystem>
-
 #include "sim/import/read_acceptance.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -45,12 +39,11 @@ TEST_CASE("vLLM's bench serve gives length, drafts and rates by position") {
   const AcceptanceData runs = document(vllm_run("m", kFigures) + "\n" + plain + "\n" + vllm_run("m", kFigures) + "\n");
   CHECK(runs.drafts == 10);
   const std::string two = "[" + vllm_run("m", kFigures) + "," + vllm_run("n", kFigures) + "]";
-  CHECK_THAT(refusal_of_document(two),
-             Catch::Contains("has runs of several configurations ('m, 3 drafts', 'n, 3 drafts')"));
+  CHECK_THAT(refusal_of_document(two), Contains("has runs of several configurations ('m, 3 drafts', 'n, 3 drafts')"));
   CHECK(document(two, "n, 3 drafts").drafts == 5);
-  CHECK_THAT(refusal_of_document(two, "o"), Catch::Contains("expected one of 'm, 3 drafts'"));
+  CHECK_THAT(refusal_of_document(two, "o"), Contains("expected one of 'm, 3 drafts'"));
   CHECK_THAT(refusal_of_document(vllm_run("m", R"("spec_decode_acceptance_length": NaN)")),
-             Catch::Contains("spec_decode_acceptance_length is \"NaN\"; expected a number from 1"));
+             Contains("spec_decode_acceptance_length is \"NaN\"; expected a number from 1"));
 }
 
 TEST_CASE("a benchmark names its model and the requests at a time that it kept running") {
@@ -65,21 +58,20 @@ TEST_CASE("a benchmark names its model and the requests at a time that it kept r
 }
 
 TEST_CASE("a folder of a sweep is its runs, without their summaries") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string below = folder.path() + "/K=3-batch=8";
   std::filesystem::create_directories(below);
-  testing::write_whole_file(below + "/run=0.json", vllm_run("m", kFigures));
-  testing::write_whole_file(below + "/run=1.json", vllm_run("m", kFigures));
-  testing::write_whole_file(below + "/summary.json",
-                            "[" + vllm_run("m", kFigures) + "," + vllm_run("m", kFigures) + "]");
-  testing::write_whole_file(folder.path() + "/plan.json", R"({"runs": 2})");
+  write_whole_file(below + "/run=0.json", vllm_run("m", kFigures));
+  write_whole_file(below + "/run=1.json", vllm_run("m", kFigures));
+  write_whole_file(below + "/summary.json", "[" + vllm_run("m", kFigures) + "," + vllm_run("m", kFigures) + "]");
+  write_whole_file(folder.path() + "/plan.json", R"({"runs": 2})");
   const AcceptanceData data = read_acceptance(folder.path());
   CHECK(data.drafts == 10);
   CHECK(data.windows == 2);
   REQUIRE(!data.notes.empty());
   CHECK(data.notes.back() == "1 of 3 files without acceptance.");
-  const testing::TemporaryFolder empty;
-  CHECK_THAT(error_of(ErrorKind::input, [&] { read_acceptance(empty.path()); }), Catch::Contains("0 JSON files"));
+  const TemporaryFolder empty;
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_acceptance(empty.path()); }), Contains("0 JSON files"));
 }
 
 TEST_CASE("SGLang's server info says the shape of drafts, and its benchmarks are weighted by requests") {
@@ -107,16 +99,16 @@ TEST_CASE("SGLang's server info says the shape of drafts, and its benchmarks are
   CHECK(document(R"({"run_name": "default", "batch_size": 1, "acc_length": 2.5, "cache_hit_rate": null})")
             .acceptance_length == 2.5);
   CHECK_THAT(refusal_of_document(R"({"spec_accept_length": 2.5, "spec_verify_ct": -5})"),
-             Catch::Contains("has -5 steps in a window"));
+             Contains("has -5 steps in a window"));
   CHECK_THAT(refusal_of_document(R"({"spec_accept_length": 2.5, "spec_verify_ct": 9000000000000000000})"),
-             Catch::Contains("spec_verify_ct is 9000000000000000000; expected a count"));
+             Contains("spec_verify_ct is 9000000000000000000; expected a count"));
   CHECK_THAT(refusal_of_document(R"({"run_name": "default", "batch_size": 33, "acc_length": -1.0})"),
-             Catch::Contains("no acceptance"));
+             Contains("no acceptance"));
   // Several settings in one file, as SpecForge's sweep writes them.
   const std::string sweep =
       R"({"mtbench": [{"steps": 3, "topk": 1, "num_draft_tokens": 4, "accept_length": 2.5, "num_questions": 5},
                       {"steps": 7, "topk": 1, "num_draft_tokens": 8, "accept_length": 3.5, "num_questions": 5}]})";
-  CHECK_THAT(refusal_of_document(sweep), Catch::Contains("'steps 3, topk 1, num_draft_tokens 4'"));
+  CHECK_THAT(refusal_of_document(sweep), Contains("'steps 3, topk 1, num_draft_tokens 4'"));
   CHECK(document(sweep, "steps 7, topk 1, num_draft_tokens 8").acceptance_length == 3.5);
 }
 
@@ -131,7 +123,7 @@ TEST_CASE("SGLang's sglext has the histogram of a request") {
   CHECK(data.acceptance_length == Approx(3.0476).margin(5e-5));
   CHECK(data.survival[2] == Approx(12.0 / 21));
   CHECK_THAT(refusal_of_document(R"({"spec_num_correct_drafts": 4, "spec_correct_drafts_histogram": [3, 5]})"),
-             Catch::Contains("spec_num_correct_drafts is 4; expected the same"));
+             Contains("spec_num_correct_drafts is 4; expected the same"));
 }
 
 TEST_CASE("of an answer in parts the last part counts") {
@@ -202,7 +194,7 @@ TEST_CASE("TensorRT-LLM's iterations give drafts, and throughput where they only
   CHECK(data.throughput[0].tokens_per_second == Approx(20.0 / 0.02));
   CHECK_THAT(refusal_of_document(R"([{"specDecodingStats": {"numDraftTokens": 2, "numAcceptedTokens": 3,
                           "numRequestsWithDraftTokens": 1}}])"),
-             Catch::Contains("numAcceptedTokens is 3; expected at most numDraftTokens, 2"));
+             Contains("numAcceptedTokens is 3; expected at most numDraftTokens, 2"));
   const AcceptanceData report = document(
       R"({"engine": {"model": "m", "backend": "Pytorch"}, "request_info": {"num_requests": 200},
       "decoding_stats": {"mode": "Eagle", "num_draft_tokens_percentiles": {"average": 900.0},
@@ -214,16 +206,16 @@ TEST_CASE("of a text in which nothing is known the likeliest formats are named w
   CHECK_THAT(
       refusal_of_document(
           R"({"model": "llama3.2", "done": true, "total_duration": 5, "eval_count": 290, "prompt_eval_count": 2})"),
-      Catch::Contains("has no acceptance. It looks most like an answer of Ollama"));
+      Contains("has no acceptance. It looks most like an answer of Ollama"));
   CHECK_THAT(refusal_of_document(R"([{"id": 0, "id_task": 3, "n_ctx": 8192, "speculative": true, "is_processing": false,
                           "next_token": [{"n_decoded": 5}]}])"),
-             Catch::Contains("It looks most like llama.cpp's /slots (which needs counts of drafts, which it has not"));
+             Contains("It looks most like llama.cpp's /slots (which needs counts of drafts, which it has not"));
   CHECK_THAT(refusal_of_document("INFO [APIServer] vllm 0.11\nKV cache usage: 3 %\n"),
-             Catch::Contains("It looks most like vLLM's log (which needs lines \"SpecDecoding metrics"));
+             Contains("It looks most like vLLM's log (which needs lines \"SpecDecoding metrics"));
   CHECK_THAT(refusal_of_document("# HELP process_cpu_seconds_total\n# TYPE process_cpu_seconds_total counter\n"),
-             Catch::Contains("It looks most like Prometheus text"));
+             Contains("It looks most like Prometheus text"));
   CHECK_THAT(refusal_of_document("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,2162,5\n"),
-             Catch::Contains("It looks most like a trace of requests (which needs no speculation: it is the workload"));
+             Contains("It looks most like a trace of requests (which needs no speculation: it is the workload"));
   CHECK_THAT(refusal_of_document("hello\nworld\n"),
-             Catch::Contains("vLLM's log") && Catch::Contains("SGLang's log") && Catch::Contains("or llama.cpp's log"));
+             Contains("vLLM's log") && Contains("SGLang's log") && Contains("or llama.cpp's log"));
 }

@@ -1,11 +1,8 @@
 // Start-up lines as vLLM and SGLang print them.
 #include "sim/import/server_setup.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-#include "base/error.hpp"
-
-namespace draftproof {
 namespace {
 
 std::string vllm_line(const std::string& speculation, const std::string& rest) {
@@ -133,7 +130,7 @@ TEST_CASE("the method of quantisation says the precision, the model's name does 
     const ServerSetup setup = setup_of(said);
     CHECK(setup.precision.empty());
     REQUIRE(setup.precision_error);
-    CHECK_THAT(setup.precision_error->what(), Catch::Contains(error) && Catch::StartsWith("log, line 1: "));
+    CHECK_THAT(setup.precision_error->what(), Contains(error) && Catch::StartsWith("log, line 1: "));
   }
 }
 
@@ -165,5 +162,3 @@ TEST_CASE("a number of GPUs that is none is refused with its line") {
   CHECK_THROWS_WITH(read_server_setup("\n" + vllm_line("None", "tensor_parallel_size=many, quantization=None"), "log"),
                     "log, line 2: tensor_parallel_size is 'many'; expected a number from 1 to 1024");
 }
-
-}  // namespace draftproof

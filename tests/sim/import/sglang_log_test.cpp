@@ -1,13 +1,10 @@
 // Decode lines and arguments as SGLang of several versions prints them.
 #include "sim/import/sglang_log.hpp"
 
-#include <catch2/catch.hpp>
 #include <type_traits>
 
 #include "sim/import/read_acceptance.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -110,8 +107,7 @@ TEST_CASE("a log without speculation has a throughput") {
   REQUIRE(data.throughput.size() == 2);
   CHECK(data.throughput[1].tokens_per_second == 147.64);
   CHECK_FALSE(data.throughput[1].tokens_per_step);
-  CHECK_THAT(error_of(ErrorKind::input, [&] { sglang_log_of(text); }),
-             Catch::Contains("has no line with an accept length"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { sglang_log_of(text); }), Contains("has no line with an accept length"));
   // The form of 2024, with what stands before the words.
   CHECK(sglang_log_of(
             "[gpu=0] Decode batch. #running-req: 233, #token: 370959, token usage: 0.82, gen throughput (token/s): "

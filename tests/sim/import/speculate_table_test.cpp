@@ -1,12 +1,7 @@
 #include "sim/import/speculate_table.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
+#include "tests/support/test.hpp"
 
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
 
 nlohmann::json row(const std::string& drafter, int k, double temperature, int steps, const std::vector<double>& rates,
@@ -54,7 +49,7 @@ TEST_CASE("of speculate's table every drafter has its longest chains, over all k
 TEST_CASE("a table without chains, or with a row that is none, is refused by its row") {
   CHECK_FALSE(is_speculate_table(nlohmann::json{{"rows", 3}}));
   CHECK_THAT(error_of(ErrorKind::input, [] { acceptances_of_speculate(table({}), "t.json"); }),
-             Catch::Contains("no row of a chain"));
+             Contains("no row of a chain"));
   // The verb's name alone says nothing of the rows.
   for (const nlohmann::json& rows :
        {nlohmann::json(3), nlohmann::json{{"a", 1}}, nlohmann::json(), nlohmann::json("x")})
@@ -62,11 +57,11 @@ TEST_CASE("a table without chains, or with a row that is none, is refused by its
             acceptances_of_speculate({{"rows", rows}, {"left_out", nlohmann::json::array()}}, "t.json");
           }).find("t.json: is no table") != std::string::npos);
   CHECK_THAT(error_of(ErrorKind::input, [] { acceptances_of_speculate(nlohmann::json::object(), "t.json"); }),
-             Catch::Contains("t.json: is no table"));
+             Contains("t.json: is no table"));
   nlohmann::json broken = row("suffix", 4, 0.0, 100, {0.9}, 0.01);
   broken.erase("steps");
   CHECK_THAT(error_of(ErrorKind::input, [&] { acceptances_of_speculate(table({broken}), "t.json"); }),
-             Catch::Contains("t.json, row 1: is no row of speculate's table"));
+             Contains("t.json, row 1: is no row of speculate's table"));
   // Two of the last one would not have a sum.
   for (const nlohmann::json& count : {nlohmann::json("many"), nlohmann::json(-1), nlohmann::json(1e300),
                                       nlohmann::json(std::numeric_limits<std::int64_t>::max())}) {
@@ -76,5 +71,3 @@ TEST_CASE("a table without chains, or with a row that is none, is refused by its
           }) == "t.json, row 1: 'steps' is " + count.dump() + "; expected an integer from 0 to 2^40");
   }
 }
-
-}  // namespace draftproof

@@ -1,13 +1,9 @@
 // Totals of importers against those of the numbers that the text was written from: many windows, servers, dumps, rows.
-#include <catch2/catch.hpp>
 #include <cstdio>
-#include <nlohmann/json.hpp>
-#include <random>
 
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/speculate_table.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

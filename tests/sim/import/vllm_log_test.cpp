@@ -1,12 +1,8 @@
 // Lines as servers of different versions print them.
 #include "sim/import/vllm_log.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/import/read_acceptance.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -266,7 +262,7 @@ TEST_CASE("a load that no engine runs is refused with its line") {
                         parse_acceptance("INFO Avg generation throughput: 9.0 tokens/s, Running: 99999999999 reqs\n\n",
                                          "file", {"", "", true});
                       }),
-             Catch::Contains("file, line 1: has 1e+11 running requests; expected at most 1048576"));
+             Contains("file, line 1: has 1e+11 running requests; expected at most 1048576"));
 }
 
 TEST_CASE("steps without a draft are counted where the example says their tokens") {
@@ -357,7 +353,7 @@ TEST_CASE("a malformed line is named with its number") {
         {rates + "0.7, 0.65, 0.6", "add up to an acceptance length of 2.95"},
         {"0.62, Accepted: 3 tokens, Drafted: 9 tokens", "expected at least 1"},
         {"2.0, Accepted: 9 tokens, Drafted: 3 tokens", "9 of 3 drafted tokens are accepted"}})
-    CHECK_THAT(refusal_of_log("SpecDecoding metrics: Mean acceptance length: " + line + "\n"), Catch::Contains(error));
+    CHECK_THAT(refusal_of_log("SpecDecoding metrics: Mean acceptance length: " + line + "\n"), Contains(error));
 }
 
 TEST_CASE("a last line that was cut while it was written is left out") {
@@ -372,5 +368,5 @@ TEST_CASE("a number of draft tokens that no server has is refused") {
   CHECK_THAT(refusal_of_log("INFO num_spec_tokens=1000000000000000\n" + kPrefix +
                             "SpecDecoding metrics: Draft acceptance rate: 50.0%, Accepted: 100 tokens, Drafted: 201 "
                             "tokens\n"),
-             Catch::Contains("server.log, line 1: num_spec_tokens is 1000000000000000; expected at most 1024"));
+             Contains("server.log, line 1: num_spec_tokens is 1000000000000000; expected at most 1024"));
 }

@@ -1,15 +1,10 @@
 // A computer whose passes take times that are known: what the profile says between them, and what it predicts.
 #include "sim/machine/machine_profile.hpp"
 
-#include <catch2/catch.hpp>
-#include <fstream>
-
-#include "base/error.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "sim/machine/speedup_prediction.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -59,14 +54,13 @@ TEST_CASE("a machine's profile is read back as written, and one that cannot be i
   falling.passes[1].rows = 1;
   std::ofstream(path) << toml_of(falling);
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }),
-             Catch::Contains(path) && Catch::Contains("rising row counts"));
+             Contains(path) && Contains("rising row counts"));
   MachineProfile single = known();
   single.passes = {{1, 64, 2.1}, {1, 576, 2.3}};
   std::ofstream(path) << toml_of(single);
-  CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }),
-             Catch::Contains("1 row counts at context 64"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }), Contains("1 row counts at context 64"));
   std::ofstream(path) << toml_of(known()) << "wheels = 4\n";
-  CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }), Catch::Contains("wheels"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }), Contains("wheels"));
 }
 
 TEST_CASE("a predicted speedup is the ratio of the times that can be added up by hand") {
@@ -93,7 +87,7 @@ TEST_CASE("a predicted speedup is the ratio of the times that can be added up by
                       [&] {
                         predicted_speedup(profile, std::vector{CountedRequest{10, 5, 5, 9, 0, 0}}, {});
                       }),
-             Catch::Contains("5 tokens in 9 steps"));
+             Contains("5 tokens in 9 steps"));
 }
 
 TEST_CASE("timing a model gives five passes, more rows and further context never for nothing") {
@@ -108,7 +102,7 @@ TEST_CASE("timing a model gives five passes, more rows and further context never
   check(profile, "timed");
   CHECK(profile.step_ms > 0.0);
   timing.far_context_len = 1 << 30;
-  CHECK_THAT(error_of(ErrorKind::usage, [&] { time_machine(model, timing); }), Catch::Contains("its context is"));
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { time_machine(model, timing); }), Contains("its context is"));
 }
 
 }  // namespace draftproof::testing

@@ -1,13 +1,6 @@
 #include "sim/predict/engine_config.hpp"
 
-#include <catch2/catch.hpp>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -75,22 +68,22 @@ TEST_CASE("vLLM reads the schedule as inclusive ranges") {
     most = std::max(most, static_cast<int>(ranges[i].drafts));
   }
   CHECK(config.at("num_speculative_tokens") == most);
-  CHECK_THAT(script, Catch::Contains("#   1 to ") && Catch::Contains("times as fast, 80 % band") &&
-                         Catch::Contains("\nvllm serve Llama-3.1-8B --speculative-config"));
-  if (ranges.back().drafts == 0) CHECK_THAT(script, Catch::Contains(": off: K = "));
+  CHECK_THAT(script, Contains("#   1 to ") && Contains("times as fast, 80 % band") &&
+                         Contains("\nvllm serve Llama-3.1-8B --speculative-config"));
+  if (ranges.back().drafts == 0) CHECK_THAT(script, Contains(": off: K = "));
 }
 
 TEST_CASE("SGLang has a slot of one step for each range, and one of them is where it starts") {
   const PredictionInputs inputs = inputs_with("constant:0.6");
   const std::string script = engine_config("sglang", inputs, 0.25);
-  CHECK_THAT(script, Catch::Contains("# Llama-3.1-8B stands for the checkpoint's path or its name at Hugging Face\n"));
+  CHECK_THAT(script, Contains("# Llama-3.1-8B stands for the checkpoint's path or its name at Hugging Face\n"));
   const auto slots = nlohmann::json::parse(between(script, "<<'END'\n", "\nEND\n"));
   const std::vector<DraftsByLoad> ranges = draft_schedule(inputs, 0.25);
   REQUIRE(slots.size() == ranges.size());
   for (const DraftsByLoad& range : ranges)
     CHECK(slots.at(std::to_string(range.loads.from)).at("candidate_steps") == nlohmann::json{range.drafts});
   const int steps = std::stoi(between(script, "--speculative-num-steps ", " "));
-  CHECK_THAT(script, Catch::Contains("--speculative-num-draft-tokens " + std::to_string(steps + 1)));
+  CHECK_THAT(script, Contains("--speculative-num-draft-tokens " + std::to_string(steps + 1)));
   CHECK(std::ranges::any_of(ranges, [&](const DraftsByLoad& range) { return range.drafts == steps; }));
 }
 
@@ -107,13 +100,13 @@ TEST_CASE("A tree that is advised is said not to be written, wherever the engine
     return std::pair(engine_config(config, inputs_of(request), 0.25), answer(request).prediction.advice);
   };
   const auto [script, advice] = script_of("SGLang", "sglang", {8, 16, 32, 60});
-  REQUIRE_THAT(advice, Catch::Contains("with a tree of"));
+  REQUIRE_THAT(advice, Contains("with a tree of"));
   const std::string tree = between(advice, "with a tree of ", " at batch 1:");
-  CHECK_THAT(script, Catch::Contains("# Trees are not written: at 1 the advice is a tree of " + tree + ", "));
-  CHECK_THAT(script_of("TensorRT-LLM", "trtllm", {16}).first, Catch::Contains("# Trees are not written: at 1"));
+  CHECK_THAT(script, Contains("# Trees are not written: at 1 the advice is a tree of " + tree + ", "));
+  CHECK_THAT(script_of("TensorRT-LLM", "trtllm", {16}).first, Contains("# Trees are not written: at 1"));
   // No tree is looked at, or the engine takes none.
-  CHECK_THAT(script_of("SGLang", "sglang", {}).first, !Catch::Contains("not written"));
-  CHECK_THAT(script_of("vLLM", "sglang", {8, 16, 32, 60}).first, !Catch::Contains("not written"));
+  CHECK_THAT(script_of("SGLang", "sglang", {}).first, !Contains("not written"));
+  CHECK_THAT(script_of("vLLM", "sglang", {8, 16, 32, 60}).first, !Contains("not written"));
 }
 
 TEST_CASE("TensorRT-LLM's schedule means the same whether its keys are lower or upper ends") {
@@ -138,11 +131,10 @@ TEST_CASE("TensorRT-LLM's schedule means the same whether its keys are lower or 
 }
 
 TEST_CASE("llama.cpp has one number, that of the load that was asked for; an engine without the drafter is refused") {
-  CHECK_THAT(
-      engine_config("llama.cpp", inputs_with("constant:0.8", "Llama-3.2-1B", 1), 0.25),
-      Catch::Contains("--parallel 1 --spec-type draft-simple --spec-draft-model DRAFTER.gguf --spec-draft-n-max "));
+  CHECK_THAT(engine_config("llama.cpp", inputs_with("constant:0.8", "Llama-3.2-1B", 1), 0.25),
+             Contains("--parallel 1 --spec-type draft-simple --spec-draft-model DRAFTER.gguf --spec-draft-n-max "));
   CHECK_THAT(engine_config("vllm", inputs_with("constant:0.8", "n-gram"), 0.25),
-             Catch::Contains("\"method\":\"ngram\"") && !Catch::Contains("DRAFTER"));
+             Contains("\"method\":\"ngram\"") && !Contains("DRAFTER"));
   // Nothing pays: the server starts without.
   const std::string off = engine_config("vllm", inputs_with("constant:0.05"), 0.25);
   CHECK_THAT(off, Catch::EndsWith("\nvllm serve Llama-3.1-8B\n"));

@@ -1,19 +1,11 @@
 #include "sim/predict/prediction.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <sstream>
-
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/predict/machine_calibration.hpp"
 #include "sim/predict/prediction_request.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -140,9 +132,9 @@ TEST_CASE(
 }
 
 TEST_CASE("no draft is longer than its head has heads, and a server's that was is refused") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto request_of = [&](const std::string& head) {
-    testing::write_whole_file(folder.file("head.json"), R"({"hidden_size": 4096, "vocab_size": 128256, )" + head + "}");
+    write_whole_file(folder.file("head.json"), R"({"hidden_size": 4096, "vocab_size": 128256, )" + head + "}");
     PredictionRequest request;
     request.model = "Llama-3.1-8B";
     request.gpu = "H100";
@@ -174,11 +166,11 @@ TEST_CASE("no draft is longer than its head has heads, and a server's that was i
   request.calibrate_with.clear();
   request.acceptance.clear();
   request.metrics = folder.file("rates.log");
-  testing::write_whole_file(request.metrics,
-                            "INFO SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 10.00 "
-                            "tokens/s, Drafted throughput: 30.00 tokens/s, Accepted: 150 tokens, Drafted: 500 tokens, "
-                            "Per-position acceptance rate: 0.700, 0.400, 0.200, 0.150, 0.050, Avg Draft acceptance "
-                            "rate: 30.0%\n");
+  write_whole_file(request.metrics,
+                   "INFO SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 10.00 "
+                   "tokens/s, Drafted throughput: 30.00 tokens/s, Accepted: 150 tokens, Drafted: 500 tokens, "
+                   "Per-position acceptance rate: 0.700, 0.400, 0.200, 0.150, 0.050, Avg Draft acceptance "
+                   "rate: 30.0%\n");
   CHECK_THAT(error_of(ErrorKind::usage, [&] { answer(request); }), Catch::StartsWith("--metrics: is of K = 5"));
 }
 
@@ -234,13 +226,13 @@ TEST_CASE("no draft is advised at a load that the memory does not hold") {
   CHECK(some.batch_of_memory == 26);
   CHECK(some.batches[0].fits);
   CHECK_FALSE(some.batches[1].fits);
-  CHECK_THAT(some.advice, Catch::Contains("at batch 8: "));
-  CHECK_THAT(some.advice, !Catch::Contains("at batch 100: "));
+  CHECK_THAT(some.advice, Contains("at batch 8: "));
+  CHECK_THAT(some.advice, !Contains("at batch 100: "));
   CHECK_THAT(some.advice, Catch::EndsWith("Batch 100 does not fit: the memory holds 26 requests of 16384 tokens."));
   const Prediction none = predicted({32, 64});
   CHECK_THAT(none.advice, Catch::StartsWith("Batch 32, 64 does not fit: the memory holds 26 requests of 16384 tokens. "
                                             "Use EAGLE-3 with ") &&
-                              Catch::Contains(" at batch 26: "));
+                              Contains(" at batch 26: "));
   options.context = 1 << 20;
   CHECK_THAT(predicted({1}).advice, Catch::StartsWith("The memory does not hold one request of 1048576 tokens"));
 }
@@ -268,11 +260,11 @@ TEST_CASE("a server's own K is kept where another gains little, and what stands 
         prediction.advice.starts_with("You run " + name + (gain < 0.03 ? ": keep it" : "; use " + name_of(best.form))));
     for (const PredictionRow& row : batch.rows) CHECK(row.extrapolated == (row.form.depth > 3));
   }
-  CHECK_THAT(predicted(1).advice, Catch::Contains(" % more than K = 1"));
+  CHECK_THAT(predicted(1).advice, Contains(" % more than K = 1"));
   CHECK_THAT(predicted(64).advice, Catch::StartsWith("Use EAGLE-3 with "));  // none of the rows
   data.survival_bounds = {{0.7, 0.8}, {0.5, 0.6}, {0.3, 0.5}};
   const Prediction bounded = predicted(3);
-  CHECK_THAT(bounded.advice, Catch::Contains("The acceptance rates are bounds"));
+  CHECK_THAT(bounded.advice, Contains("The acceptance rates are bounds"));
   CHECK(bounded.batches[0].rows.size() == 3);  // none behind the positions that are bounded
 }
 
@@ -425,7 +417,7 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
   CHECK(speculative.batch.batch == 8);
   CHECK(speculative.form.depth == 3);
   CHECK_THROWS_WITH(read_measured_step("11.2@x", load, "--calibrate-with"),
-                    Catch::Contains("--calibrate-with: is '11.2@x'; expected MS, MS@BATCH"));
+                    Contains("--calibrate-with: is '11.2@x'; expected MS, MS@BATCH"));
   // 800 tokens/s of 8 requests: 10 ms a token each. A window with prompts, and one of fewer requests, do not count.
   AcceptanceData plain;
   plain.throughput = {{8, 800}, {8, 300, 500}, {8, 800}, {1, 90}};
@@ -485,7 +477,7 @@ TEST_CASE("prompts are taken out of a step, and a step that is mostly prompts or
   step.ms = plain_ms / 0.25;
   step.prompt_tokens_per_second = 0.75 / prompt_s;
   CHECK_THAT(checked_step(preset, step).refusal,
-             Catch::StartsWith("its windows are full of prefills, ") && Catch::Contains(" take 75 % of the time"));
+             Catch::StartsWith("its windows are full of prefills, ") && Contains(" take 75 % of the time"));
   // Without prompts the factor alone decides.
   for (const auto& [factor, words] :
        {std::pair(2.9, ""), {3.1, "is it another GPU"}, {0.35, ""}, {0.3, "fewer bits"}}) {
@@ -493,7 +485,7 @@ TEST_CASE("prompts are taken out of a step, and a step that is mostly prompts or
     const CheckedStep checked = checked_step(preset, {factor * plain_ms, load, {}, 1.0});
     CHECK(checked.over_preset == Approx(factor));
     CHECK(checked.refusal.empty() == (*words == '\0'));
-    CHECK_THAT(checked.refusal, Catch::Contains(words));
+    CHECK_THAT(checked.refusal, Contains(words));
   }
 }
 
@@ -516,9 +508,9 @@ TEST_CASE("two dumps of a server's counters give the time of a step and the load
     line("time_to_first_token_seconds_count", 50);
     return text.str();
   };
-  const testing::TemporaryFolder folder;
-  testing::write_whole_file(folder.file("before"), dump(0, 50, 30, 10));
-  testing::write_whole_file(folder.file("after"), dump(100, 850, 430, 90));
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("before"), dump(0, 50, 30, 10));
+  write_whole_file(folder.file("after"), dump(100, 850, 430, 90));
   const std::string both = folder.file("before") + ".." + folder.file("after");
   const std::optional<MeasuredStep> seen = see_log(both).step;
   REQUIRE(seen);
@@ -527,15 +519,15 @@ TEST_CASE("two dumps of a server's counters give the time of a step and the load
   CHECK(step.form.depth == 2);
   CHECK(step.ms == Approx(20.0));
   const std::string bare = "vllm:spec_decode_num_drafts_total 10\nvllm:spec_decode_num_accepted_tokens_total 5\n";
-  testing::write_whole_file(folder.file("bare"), bare);
-  testing::write_whole_file(folder.file("more"), bare + "vllm:spec_decode_num_drafts_total 30\n");
+  write_whole_file(folder.file("bare"), bare);
+  write_whole_file(folder.file("more"), bare + "vllm:spec_decode_num_drafts_total 30\n");
   PredictionRequest request;
   request.model = "Llama-3.1-8B";
   request.gpu = "H100";
   request.drafter = "EAGLE-3";
   request.calibrate_with = {folder.file("bare") + ".." + folder.file("more")};
   CHECK_THAT(error_of(ErrorKind::input, [&] { inputs_of(request); }),
-             Catch::Contains("does not say how long steps took; expected vllm:inter_token_latency_seconds"));
+             Contains("does not say how long steps took; expected vllm:inter_token_latency_seconds"));
 }
 
 TEST_CASE("the precision is the model's own unless it is stated, and stands in the heading") {

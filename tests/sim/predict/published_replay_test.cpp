@@ -1,12 +1,6 @@
 #include "sim/predict/published_replay.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-
-#include "tests/support/error_of.hpp"
-#include "tests/support/shared_data.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("a replayed speedup is what one adds up by hand") {
   // One request: prompt of 2, outputs 1..5; recorded: nothing, then 2, 0, 1, 0 accepted.
@@ -36,7 +30,7 @@ TEST_CASE("a replayed speedup is what one adds up by hand") {
 }
 
 TEST_CASE("published replays give the published speedups, with EAGLE on GSM8K") {
-  const auto path = testing::shared_data("acceptance_replay/combined_gsm8k.jsonl");
+  const auto path = shared_data("acceptance_replay/combined_gsm8k.jsonl");
   if (!path) return;
   // SpecDecode-Bench's simulator, batch 1, 8 and 32 (to two digits).
   struct Published {
@@ -63,7 +57,7 @@ TEST_CASE("published replays give the published speedups, with EAGLE on GSM8K") 
 }
 
 TEST_CASE("the project's prompt lookup proposes what the recorded n-gram drafter did") {
-  const auto path = testing::shared_data("acceptance_replay/combined_gsm8k.jsonl");
+  const auto path = shared_data("acceptance_replay/combined_gsm8k.jsonl");
   if (!path) return;
   const LookupComparison found = compare_lookup(read_recording(*path, "ngram"), *path);
   CHECK(found.places > 40'000);

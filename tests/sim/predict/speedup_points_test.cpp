@@ -1,11 +1,7 @@
 // Measured speedups to be laid over a prediction: which rows are of the setup, and what is refused by its row.
 #include "sim/predict/speedup_points.hpp"
 
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

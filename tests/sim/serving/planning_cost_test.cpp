@@ -1,10 +1,8 @@
 #include "sim/serving/planning_cost.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "engine/scheduler/step_cost.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 LinearCost linear() {
@@ -69,5 +67,3 @@ TEST_CASE("a policy that decides again and again asks the cost model a few times
     }
   CHECK(cost.asked < 40);
 }
-
-}  // namespace draftproof

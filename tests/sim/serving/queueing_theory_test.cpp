@@ -1,13 +1,9 @@
 // The simulated server against what queueing theory says of it.
-#include <catch2/catch.hpp>
-
 #include "sim/serving/simulation.hpp"
 #include "tests/sim/serving/constant_models.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ConstantAcceptance;
 
 constexpr double kStepNs = 1e6;
 
@@ -180,5 +176,3 @@ TEST_CASE("two servers that are always busy serve twice what one does") {
     CHECK(both.metrics.steps == one.metrics.steps);
   }
 }
-
-}  // namespace draftproof

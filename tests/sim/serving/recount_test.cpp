@@ -1,20 +1,11 @@
 // Every figure of a simulated run against a recount from its requests and steps: plain requests, and guided ones with
 // their companions, whose rows and blocks count and whose tokens do not.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
-#include <vector>
-
 #include "base/split.hpp"
 #include "sim/serving/comparison.hpp"
 #include "sim/serving/run_files.hpp"
 #include "tests/sim/serving/constant_models.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 // Nearest rank, as one counts it off a sorted list.
@@ -296,7 +287,7 @@ Scenario busy_scenario(const char* speculation, bool guided) {
                                .drafter = "",
                                .acceptance = "constant:0.7",
                                .acceptance_where = "test",
-                               .cost = std::make_shared<LinearCost>(testing::slow_cost())});
+                               .cost = std::make_shared<LinearCost>(slow_cost())});
   return scenario;
 }
 
@@ -315,7 +306,7 @@ TEST_CASE("every figure of a simulated run is that of a recount from its request
         Recount recount(scenario.scheduler, warmup);
         recount.num_streams = guided ? 2 : 1;
         const ServingResult result =
-            simulate(Workload(scenario.workload, 5), *policy.cost, testing::ConstantAcceptance(0.7), options, &recount);
+            simulate(Workload(scenario.workload, 5), *policy.cost, ConstantAcceptance(0.7), options, &recount);
         recount.check(result);
         CHECK(result.metrics.preemptions > 5);
         CHECK(result.metrics.ended_within_service_level > 5);
@@ -417,7 +408,7 @@ TEST_CASE("every cell and event of the files of a run is that of its requests an
     {
       ExpectedFiles expected(requests, steps);
       const ScenarioPolicy& policy = scenario.policies[0];
-      simulate(Workload(scenario.workload, 6), *policy.cost, testing::ConstantAcceptance(0.7),
+      simulate(Workload(scenario.workload, 6), *policy.cost, ConstantAcceptance(0.7),
                {scenario.scheduler, policy.speculation, policy.drafting}, &expected);
       events = expected.events;
       table = expected.table;
@@ -460,5 +451,3 @@ TEST_CASE("every figure of a compared policy is that of a recount from its reque
     recount.check(reports[0]);
   }
 }
-
-}  // namespace draftproof

@@ -2,18 +2,10 @@
 
 #include <sqlite3.h>
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <limits>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
+#include "tests/support/test.hpp"
 
 TEST_CASE("rows come back from the file bit for bit, in the order of their groups") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("rows.sqlite");
   const std::vector<std::string> columns{"policy", "a \"quoted\" name", "x"};
   const Row first{std::string("b"), std::int64_t{-5}, 0.1 + 0.2};
@@ -30,7 +22,7 @@ TEST_CASE("rows come back from the file bit for bit, in the order of their group
 }
 
 TEST_CASE("names that SQLite gives a meaning of its own are names of files") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
   for (const std::string& name :
@@ -44,13 +36,13 @@ TEST_CASE("names that SQLite gives a meaning of its own are names of files") {
 }
 
 TEST_CASE("a damaged file is refused as that, and not touched") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("rows.sqlite");
   {
     RowStore store(path, "grid 1", "point", {"policy"});
     for (int group = 0; group < 50; ++group) store.add(group, {{std::string(1000, 'x')}});
   }
-  const std::string whole = testing::read_whole_file(path);
+  const std::string whole = read_whole_file(path);
   constexpr std::size_t kPage = 4096;
   REQUIRE(whole.size() >= 12 * kPage);
   std::vector<std::string> damaged{whole.substr(0, whole.size() - 3 * kPage)};
@@ -61,18 +53,18 @@ TEST_CASE("a damaged file is refused as that, and not touched") {
   damaged.push_back(whole);
   damaged.back().replace(100, 8, 8, '\x5a');
   for (const std::string& file : damaged) {
-    testing::write_whole_file(path, file);
+    write_whole_file(path, file);
     CHECK(error_of(ErrorKind::input, [&] {
             RowStore(path, "grid 1", "point", {"policy"});
           }).find(path + ": it is damaged (") == 0);
-    CHECK(testing::read_whole_file(path) == file);
+    CHECK(read_whole_file(path) == file);
   }
-  testing::write_whole_file(path, whole);
+  write_whole_file(path, whole);
   CHECK(RowStore(path, "grid 1", "point", {"policy"}).groups().size() == 50);
 }
 
 TEST_CASE("a file of something else is refused") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("rows.sqlite");
   RowStore(path, "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
   CHECK(error_of(ErrorKind::input, [&] { RowStore(path, "grid 2", "point", {"policy"}); }) ==
@@ -80,28 +72,28 @@ TEST_CASE("a file of something else is refused") {
             ": it holds the rows of something else, or of files that have changed since; expected a file of the same "
             "grid, or a new one");
   for (const std::string& text : {std::string(4096, 'x'), std::string("x")}) {
-    testing::write_whole_file(folder.file("text"), text);
+    write_whole_file(folder.file("text"), text);
     CHECK(error_of(ErrorKind::input, [&] { RowStore(folder.file("text"), "grid", "point", {"policy"}); }) ==
           folder.file("text") + ": it is no SQLite file; expected a file of the same grid, or a new one");
-    CHECK(testing::read_whole_file(folder.file("text")) == text);
+    CHECK(read_whole_file(folder.file("text")) == text);
   }
 }
 
 TEST_CASE(
     "an SQLite file of somebody else, or with rows that are not as they were written, is refused and not touched") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto refusal = [&](const std::string& name, const std::string& sql) {
     const std::string path = folder.file(name);
     sqlite3* database = nullptr;
     REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
     REQUIRE(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
     sqlite3_close(database);
-    const std::string before = testing::read_whole_file(path);
+    const std::string before = read_whole_file(path);
     const std::string message = error_of(ErrorKind::input, [&] {
       RowStore store(path, "grid 1", "point", {"policy"});
       store.groups();
     });
-    CHECK(testing::read_whole_file(path) == before);
+    CHECK(read_whole_file(path) == before);
     return message.substr(std::min(message.size(), path.size() + 2));
   };
   const std::string expected = "; expected a file of the same grid, or a new one";
@@ -118,7 +110,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a result file of a stranger runs nothing of its own, and is refused and not touched") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto refusal = [&](const std::string& name, const std::string& sql) {
     const std::string path = folder.file(name);
     RowStore(path, "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
@@ -126,10 +118,10 @@ TEST_CASE("a result file of a stranger runs nothing of its own, and is refused a
     REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
     REQUIRE(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
     sqlite3_close(database);
-    const std::string before = testing::read_whole_file(path);
+    const std::string before = read_whole_file(path);
     const std::string message = error_of(
         ErrorKind::input, [&] { RowStore(path, "grid 1", "point", {"policy"}).add(1, {{std::string("on")}}); });
-    CHECK(testing::read_whole_file(path) == before);
+    CHECK(read_whole_file(path) == before);
     return message.substr(std::min(message.size(), path.size() + 2));
   };
   const std::string expected = ", which draftproof does not make; expected a file as it was written, or a new one";
@@ -142,7 +134,7 @@ TEST_CASE("a result file of a stranger runs nothing of its own, and is refused a
 }
 
 TEST_CASE("a file is made with its first rows, also by two at once, and what cannot be made is known before") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("rows.sqlite");
   RowStore first(path, "grid 1", "point", {"policy"});
   RowStore second(path, "grid 1", "point", {"policy"});
@@ -158,7 +150,5 @@ TEST_CASE("a file is made with its first rows, also by two at once, and what can
         }).find("it holds the rows of something else") != std::string::npos);
   CHECK_THAT(
       error_of(ErrorKind::input, [&] { RowStore(folder.file("no/rows.sqlite"), "grid 1", "point", {"policy"}); }),
-      Catch::Contains("no/rows.sqlite: cannot be written"));
+      Contains("no/rows.sqlite: cannot be written"));
 }
-
-}  // namespace draftproof

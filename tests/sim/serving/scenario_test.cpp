@@ -1,19 +1,10 @@
 #include "sim/serving/scenario.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <tuple>
-
 #include "sim/serving/comparison.hpp"
 #include "sim/serving/grid.hpp"
 #include "sim/serving/run_files.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 // The places {...} are for what a test changes.
@@ -347,5 +338,3 @@ TEST_CASE("files of a run hold every request and every step") {
   }
   CHECK(outputs == emitted);
 }
-
-}  // namespace draftproof

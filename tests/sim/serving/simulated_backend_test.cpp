@@ -1,11 +1,9 @@
 #include "sim/serving/simulated_backend.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "tests/sim/serving/constant_models.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 // Remembers what it was asked for.
@@ -53,7 +51,7 @@ StepPlan small_plan() {
 
 TEST_CASE("a step's load is counted row by row") {
   const AskedCost cost;
-  const testing::ConstantAcceptance acceptance(1.0);
+  const ConstantAcceptance acceptance(1.0);
   SimulatedBackend backend(cost, acceptance, {});
   backend.add(0, 0, 100);
   backend.add(1, 1, 50);
@@ -102,7 +100,7 @@ TEST_CASE("a step's load is counted row by row") {
 
 TEST_CASE("a tree is drafted in as many passes as it has levels, a head that sees all positions drafts in one") {
   const AskedCost cost;
-  const testing::ConstantAcceptance acceptance(0.0);
+  const ConstantAcceptance acceptance(0.0);
   StepPlan plan = small_plan();
   plan.requests[1].num_drafts_max = 12;
   plan.requests[1].draft_depth_max = 7;
@@ -155,7 +153,7 @@ TEST_CASE("of confident drafts all are drafted and those that are kept are verif
 
 TEST_CASE("blocks that are swapped take their time") {
   const AskedCost cost;
-  const testing::ConstantAcceptance acceptance(0.0);
+  const ConstantAcceptance acceptance(0.0);
   SimulatedBackend backend(cost, acceptance, {false, 0, 1000.0});
   for (const RequestHandle handle : {0, 1, 2}) backend.add(handle, 0, 9);
   StepPlan plan = small_plan();
@@ -164,5 +162,3 @@ TEST_CASE("blocks that are swapped take their time") {
   backend.run(plan, outcome);
   CHECK(outcome.end_ns - outcome.begin_ns == 30 + 100 + 6 + 2000);
 }
-
-}  // namespace draftproof

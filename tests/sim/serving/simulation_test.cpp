@@ -1,19 +1,10 @@
 #include "sim/serving/simulation.hpp"
 
-#include <catch2/catch.hpp>
-#include <map>
-#include <sstream>
-
-#include "base/error.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "tests/sim/serving/constant_models.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::ConstantAcceptance;
-using testing::slow_cost;
 
 WorkloadOptions busy_workload() {
   WorkloadOptions workload;
@@ -144,7 +135,7 @@ TEST_CASE("a simulation serves all requests of its workload or is refused") {
   CHECK_THAT(
       error_of(ErrorKind::usage,
                [&] { simulate(Workload(sparse, 1), slow_cost(), ConstantAcceptance(0.7), small_server("off")); }),
-      Catch::Contains("arrivals: request "));
+      Contains("arrivals: request "));
   LinearCost endless = slow_cost();
   endless.fixed_ns = 1e18;
   CHECK_THAT(
@@ -199,5 +190,3 @@ TEST_CASE("a request that can never run is named") {
   });
   CHECK(message.find("request 0 of the workload: the prompt has 5000 tokens; expected at most 4095") == 0);
 }
-
-}  // namespace draftproof

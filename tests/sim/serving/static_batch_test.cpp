@@ -1,18 +1,11 @@
 #include "sim/serving/static_batch.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/serving/simulation.hpp"
 #include "tests/sim/serving/constant_models.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
-namespace {
-
-using testing::ConstantAcceptance;
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the static batch is the serving simulation without queue and prompts, nanosecond for nanosecond") {
   LinearCost cost;
@@ -60,5 +53,3 @@ TEST_CASE("a batch of none is refused") {
   });
   CHECK(message == "batch: it is 0; expected 1 or more");
 }
-
-}  // namespace draftproof

@@ -1,18 +1,10 @@
 #include "sim/serving/workload.hpp"
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <cmath>
 #include <ctime>
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 struct Moments {
   double mean = 0.0;
@@ -195,7 +187,7 @@ ReadTrace read_trace(const std::string& text, const std::string& unit = "") {
 
 std::string asked_for_unit(const std::string& text) {
   const std::string message = error_of(ErrorKind::input, [&] { read_trace(text); });
-  CHECK_THAT(message, Catch::Contains("--time-unit s, ms, us or ns"));
+  CHECK_THAT(message, Contains("--time-unit s, ms, us or ns"));
   return message;
 }
 
@@ -213,7 +205,7 @@ TEST_CASE("the unit of a trace's times is known by its keys and its contents, wh
         ReadTrace{{0.0, 1386.0, 60'000.0}, {132, 132, 132}, "s"});
   CHECK(read_trace(bailian("61") + bailian("121")).arrivals_ms == std::vector<double>{0.0, 60'000.0});
   CHECK(read_trace(mooncake("27482") + mooncake("30535")) == ReadTrace{{0.0, 3053.0}, {132, 132}, "ms"});
-  CHECK_THAT(asked_for_unit(mooncake("61.114") + mooncake("62.5")), Catch::Contains("'timestamp' has fractions"));
+  CHECK_THAT(asked_for_unit(mooncake("61.114") + mooncake("62.5")), Contains("'timestamp' has fractions"));
   CHECK(read_trace(mooncake("61.114") + mooncake("62.5"), "s").arrivals_ms == std::vector<double>{0.0, 1386.0});
   // The same in a list, behind a byte order mark.
   CHECK(read_trace("\xEF\xBB\xBF[\n" + bailian("1") + ", " + bailian("2.5") + "]") ==
@@ -235,13 +227,13 @@ TEST_CASE("the unit of a trace's times is known by its keys and its contents, wh
 
 TEST_CASE("a trace whose times could mean anything, or nothing that a server sees, is asked about") {
   const std::string head = "timestamp,input_length,output_length\n";
-  CHECK_THAT(asked_for_unit(head + "5,1,2\n45,1,2\n"), Catch::Contains("'timestamp' does not say what it counts"));
+  CHECK_THAT(asked_for_unit(head + "5,1,2\n45,1,2\n"), Contains("'timestamp' does not say what it counts"));
   CHECK(read_trace(head + "5,1,2\n45,1,2\n", "ms").arrivals_ms[1] == 40.0);
   const auto burst = [](const std::string& a, const std::string& b) {
     return "Timestamp,Request tokens,Response tokens\n" + a + ",1,2\n" + b + ",1,2\n";
   };
-  CHECK_THAT(asked_for_unit(burst("0", "5000000")), Catch::Contains("requests come 57.9 days after one another"));
-  CHECK_THAT(asked_for_unit(burst("0", "0.0005")), Catch::Contains("2000 requests come a second"));
+  CHECK_THAT(asked_for_unit(burst("0", "5000000")), Contains("requests come 57.9 days after one another"));
+  CHECK_THAT(asked_for_unit(burst("0", "0.0005")), Contains("2000 requests come a second"));
   CHECK(read_trace(burst("0", "5000000"), "ms").arrivals_ms[1] == 5e6);
   CHECK(read_trace(burst("0", "0.0005"), "s").arrivals_ms[1] == 0.5);
   CHECK(read_trace(burst("0", "0")).arrivals_ms[1] == 0.0);  // a batch
@@ -268,14 +260,14 @@ TEST_CASE("dates with zones are times of one clock") {
                       [&] {
                         read_trace(csv({"2024-03-01 00:00:00Z", "2024-03-01 00:00:01"}));
                       }),
-             Catch::Contains(":3: its date has no zone, and that of line 2 has one; expected one in every date"));
+             Contains(":3: its date has no zone, and that of line 2 has one; expected one in every date"));
   CHECK_THAT(error_of(ErrorKind::input,
                       [&] {
                         read_trace(csv({"2024-03-01 00:00:00", "2024-03-01 01:00:01+01"}));
                       }),
-             Catch::Contains(":3: its date has a zone, and that of line 2 has none"));
+             Contains(":3: its date has a zone, and that of line 2 has none"));
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_trace(csv({"2024-03-01 00:00:00"}), "ms"); }),
-             Catch::Contains("its times are dates, which count nothing; expected no --time-unit"));
+             Contains("its times are dates, which count nothing; expected no --time-unit"));
 }
 
 TEST_CASE("requests that failed are counted and left out") {
@@ -287,7 +279,7 @@ TEST_CASE("requests that failed are counted and left out") {
   CHECK(read_trace(head + "5,m,1,0,1,l\n7,m,0,0,0,l\n9,m,1,2,3,l\n10,m,1,2,3,l\n") ==
         ReadTrace{{0.0, 1000.0}, {2, 2}, "s", 2});
   const auto nothing = [&] { read_trace(head + "5,m,1,0,1,l\n"); };
-  CHECK_THAT(error_of(ErrorKind::input, nothing), Catch::Contains("no request with output tokens"));
+  CHECK_THAT(error_of(ErrorKind::input, nothing), Contains("no request with output tokens"));
 }
 
 TEST_CASE("later turns of a session come a delay after the end of the turn before") {
@@ -331,7 +323,7 @@ TEST_CASE("later turns of a session come a delay after the end of the turn befor
   CHECK_FALSE(workload.turn_after(3));
   write_whole_file(path, turn("a", "\"delay\": 250", 3));
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_arrivals_file(path); }),
-             Catch::Contains(":1: it has none of the keys arrival, timestamp"));
+             Contains(":1: it has none of the keys arrival, timestamp"));
 }
 
 TEST_CASE("a recorded request of JSON lines that is none is refused by its line") {
@@ -442,8 +434,8 @@ TEST_CASE("a request that arrives beyond the simulated time is refused by its nu
         last = ns;
       }
     });
-    CHECK_THAT(refusal, Catch::Contains("arrivals: request " + std::to_string(count) + " arrives at ") &&
-                            Catch::Contains("expected at most 4.61e+09 s of simulated time"));
+    CHECK_THAT(refusal, Contains("arrivals: request " + std::to_string(count) + " arrives at ") &&
+                            Contains("expected at most 4.61e+09 s of simulated time"));
     return count;
   };
   for (const ArrivalKind kind : {ArrivalKind::poisson, ArrivalKind::gamma, ArrivalKind::on_off}) {
@@ -461,5 +453,3 @@ TEST_CASE("a request that arrives beyond the simulated time is refused by its nu
   recorded.arrivals.rate = 1e-9;
   CHECK(arrivals_before_refusal(recorded) == 5);
 }
-
-}  // namespace draftproof

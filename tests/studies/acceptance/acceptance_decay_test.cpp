@@ -1,22 +1,10 @@
 #include "studies/acceptance/acceptance_decay.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <set>
-
 #include "studies/job.hpp"
 #include "studies/worker.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/plotted.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 AcceptanceDecaySnapshot snapshot_of(const AcceptanceDecaySettings& settings) {
   return last_snapshot<AcceptanceDecaySnapshot>(settings);
@@ -64,15 +52,15 @@ TEST_CASE("a server's log becomes conditional and unconditional rates with the i
   const AcceptanceDecaySnapshot snapshot = snapshot_of(settings_of({log}));
   const DecayCurve& curve = snapshot.curves.front();
   REQUIRE_FALSE(curve.error);
-  testing::PlottedRows points{{0, 1, 1}}, intervals;
+  PlottedRows points{{0, 1, 1}}, intervals;
   for (std::size_t k = 1; k < curve.speedup.size(); ++k) {
     const DecayValue& s = curve.unconditional[k - 1];
     points.push_back({static_cast<double>(k), s.value, curve.speedup[k].value});
     if (s.low) intervals.push_back({static_cast<double>(k), s.value, *s.low, *s.high});
   }
   CHECK(intervals.size() == 5);
-  testing::check_plotted(to_figure(snapshot), "source0", points);
-  testing::check_plotted(to_figure(snapshot), "intervals0", intervals);
+  check_plotted(to_figure(snapshot), "source0", points);
+  check_plotted(to_figure(snapshot), "intervals0", intervals);
   CHECK(curve.format == "vLLM log");
   CHECK(curve.drafts == 1000);
   CHECK(curve.positions_known == 5);
@@ -185,7 +173,7 @@ TEST_CASE("the slider of the draft cost leads to the K that the command line pri
     REQUIRE(snapshot);
     CHECK(snapshot->settings.draft_cost == cost);
     seen.insert(snapshot->curves[0].best_k);
-    CHECK(testing::without_envelope(testing::printed_by(command_arguments(settings))) == to_json(*snapshot));
+    CHECK(without_envelope(printed_by(command_arguments(settings))) == to_json(*snapshot));
   }
   CHECK(seen.size() == 4);
   CHECK(seen.contains(0));
@@ -199,7 +187,7 @@ TEST_CASE("the folder of a demo is a source, and its rates are those of its tabl
               .exit_code == 0);
   const DecayCurve curve = curve_of(out);
   REQUIRE_FALSE(curve.error);
-  const auto document = nlohmann::json::parse(testing::read_whole_file(out + "/result.json"));
+  const auto document = nlohmann::json::parse(read_whole_file(out + "/result.json"));
   const auto& rates = document.at("acceptance_by_position");
   for (std::size_t i = 0; i < rates.at("conditional").size(); ++i) {
     CHECK(curve.conditional[i].value == Approx(rates.at("conditional")[i].get<double>()));
@@ -248,7 +236,7 @@ TEST_CASE("a source that cannot be read has its message, and the others their cu
   CHECK(to_figure(snapshot_of(settings_of({"no such file"}))).empty());
   const auto printed = run_draftproof({"acceptance", "constant:0.8", broken});
   CHECK(printed.exit_code == 2);
-  CHECK_THAT(printed.err, Catch::Contains("broken.log"));
+  CHECK_THAT(printed.err, Contains("broken.log"));
 }
 
 TEST_CASE("acceptance refuses an option that none of its sources has a use for") {
@@ -261,7 +249,7 @@ TEST_CASE("acceptance refuses an option that none of its sources has a use for")
                                     {{table, "--rates", "unconditional", "--name", "x"}, "--name: has no use"}}) {
     std::vector<std::string> arguments{"acceptance", "constant:0.8"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    testing::check_refused(arguments, {error});
+    check_refused(arguments, {error});
   }
   CHECK(run_draftproof({"acceptance", "constant:0.8", table, "--rates", "unconditional"}).exit_code == 0);
 }
@@ -269,8 +257,7 @@ TEST_CASE("acceptance refuses an option that none of its sources has a use for")
 TEST_CASE("settings out of range are refused with what is expected") {
   AcceptanceDecaySettings settings;
   settings.draft_cost = -1.0;
-  CHECK_THAT(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }),
-             Catch::Contains("expected a number in [0, 100]"));
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }), Contains("expected a number in [0, 100]"));
   settings = {};
   settings.drafts_max = 65;
   CHECK(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }).find("expected 1 to 64") != std::string::npos);
@@ -278,5 +265,3 @@ TEST_CASE("settings out of range are refused with what is expected") {
   settings.sources.clear();
   CHECK(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }).find("expected a file") != std::string::npos);
 }
-
-}  // namespace draftproof

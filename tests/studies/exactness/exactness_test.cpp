@@ -1,18 +1,10 @@
 #include "studies/exactness/exactness.hpp"
 
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-
-#include "base/error.hpp"
 #include "exactness/bugs/bugs_json.hpp"
 #include "exactness/proof/proof_json.hpp"
 #include "studies/figures/figure.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -43,7 +35,7 @@ void erase_times(Json& json) {
 // Checks that the snapshot's command prints what the snapshot shows. Returns the printed document, opened again.
 ExactnessSnapshot opened_as_printed(const ExactnessSnapshot& snapshot, const std::string& verb,
                                     const std::string& file) {
-  Json document = testing::printed_by(command_arguments(snapshot.settings));
+  Json document = printed_by(command_arguments(snapshot.settings));
   const ExactnessSnapshot opened = exactness_of(document, verb, file);
   erase_times(document);
   const Json shown = to_json(snapshot);
@@ -90,7 +82,7 @@ TEST_CASE("a field of the matrix says its sentence, and names the command that p
   const ExactnessRow& lossy = row_of(snapshot, "typical_acceptance");
   CHECK(lossy.cells[1].state == CellState::expected_bad);
   CHECK(lossy.cells[1].text == "refuted");
-  const Json one = testing::printed_by(lossy.command);
+  const Json one = printed_by(lossy.command);
   REQUIRE(one.at("proofs").size() == 1);
   const ProofResult proof = proof_of(one.at("proofs").at(0), "test");
   REQUIRE(proof.counterexample.has_value());
@@ -142,7 +134,7 @@ TEST_CASE("what is not as claimed is bad in the matrix, whichever way it fails")
 }
 
 TEST_CASE("the matrix of bugs holds what draftproof bugs prints, and goes back and forth through its file") {
-  if (testing::kSanitized) {
+  if (kSanitized) {
     WARN("SKIPPED: minutes under sanitizers, where the bugs have tests of their own");
     return;
   }
@@ -160,8 +152,8 @@ TEST_CASE("the matrix of bugs holds what draftproof bugs prints, and goes back a
   CHECK(row_of(snapshot, "C01").cells[0].text == "passes");
   CHECK(to_table(snapshot).rows.size() == snapshot.matrix.rows.size());
   CHECK(to_figure(snapshot).find("\"killed\"") != std::string::npos);
-  if (!testing::gnuplot_is_here()) return;
-  const testing::TemporaryFolder folder;
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
   write_figure(folder.file("bugs.png"), to_figure(snapshot), {1200, 1600});
   write_figure(folder.file("verifiers.png"), to_figure(computed(small_proofs())));
   write_figure(folder.file("empty.svg"), to_figure(ExactnessSnapshot{}));

@@ -1,16 +1,8 @@
 #include "studies/experiments/experiment.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
+#include "tests/support/test.hpp"
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-
-namespace draftproof {
 namespace {
-
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 const std::string kExperiments = DRAFTPROOF_SOURCE_DIR "/experiments";
 const std::string kClaims = DRAFTPROOF_SOURCE_DIR "/docs/claims.md";
@@ -90,7 +82,7 @@ TEST_CASE("an experiment that is none is refused by file and line") {
   CHECK(message.find("experiment.toml:7: kind: it is 'guess'; expected one of chain_formula") != std::string::npos);
   CHECK_THAT(error_of(ErrorKind::input,
                       [] { run_text("kind = \"chain_formula\"\n[[claim]]\nwhat = \"w\"\nclaimed = 1\nrates = 2\n"); }),
-             Catch::Contains("experiment.toml:11: claim[0].rates: unknown key"));
+             Contains("experiment.toml:11: claim[0].rates: unknown key"));
 }
 
 const std::string kRun = R"(kind = "scenario"
@@ -148,7 +140,7 @@ TEST_CASE("a claim may be of any figure of a run, of one slot's acceptance, and 
         {"figure = \"tpot_ms_p99\"\n", "the runs have no such figure: nan over 1"},
         {"over = \"k1\"\n", "it stands without figure; expected one, since the speedup is over the first policy"},
         {"figure = \"throughput\"\nover = \"k9\"\n", "the scenario has no policy 'k9'"}})
-    CHECK_THAT(refusal(rest), Catch::Contains(error));
+    CHECK_THAT(refusal(rest), Contains(error));
 }
 
 // The page has verdicts and no figures of the model, which move a little with presets and fitted constants.
@@ -158,7 +150,5 @@ TEST_CASE("docs/claims.md is what the experiments give") {
     results.push_back(run_experiment(kExperiments, name, 1));
   REQUIRE(results.size() >= 9);
   INFO("to write it again: ./draftproof experiments --claims docs/claims.md");
-  CHECK(claims_markdown(results) == testing::read_whole_file(kClaims));
+  CHECK(claims_markdown(results) == read_whole_file(kClaims));
 }
-
-}  // namespace draftproof

@@ -1,12 +1,7 @@
 // Differences of pairs against published figures and counts by hand.
 #include "studies/experiments/paired_difference.hpp"
 
-#include <catch2/catch.hpp>
-#include <vector>
-
-#include "base/error.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 TEST_CASE("the pairs that a wished difference needs are those of which it is detectable") {
   // Half a standard deviation, two-sided 5 %, power 80 %: 34 pairs in tables of sample sizes for the paired t test.

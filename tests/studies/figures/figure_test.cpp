@@ -1,25 +1,13 @@
 #include "studies/figures/figure.hpp"
 
-#include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <regex>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <tuple>
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using testing::gnuplot_is_here;
-using testing::read_whole_file;
-using testing::TemporaryFolder;
 
 TEST_CASE("a figure is an SVG file with the script's text in it") {
   if (!gnuplot_is_here()) return;
@@ -61,7 +49,7 @@ TEST_CASE("the ending of its name is a figure's format") {
   write_figure(folder.file("g.svg"), "plot x notitle", {.form = {.command = "draftproof lab"}});
   CHECK(read_whole_file(folder.file("g.svg")).find("<desc>draftproof lab</desc>") != std::string::npos);
   CHECK_THROWS_WITH(write_figure(folder.file("f.gif"), "plot x notitle"),
-                    Catch::Contains("f.gif") && Catch::Contains(".svg, .png, .pdf or .tex"));
+                    Contains("f.gif") && Contains(".svg, .png, .pdf or .tex"));
 }
 
 // The sizes that the files name: SVG in pixels of 1/96 inch, PDF in points of 1/72, TikZ in centimetres.
@@ -77,14 +65,14 @@ TEST_CASE("a figure for a paper has its column's width and its shape, in every f
     for (const auto& [ending, size] : {std::pair(".svg", svg), {".pdf", pdf}, {".tex", tex}}) {
       const std::string path = folder.file(std::string("f") + ending);
       write_figure(path, "plot x", {.form = {.width = width}});
-      CHECK_THAT(read_whole_file(path), Catch::Contains(size));
+      CHECK_THAT(read_whole_file(path), Contains(size));
     }
   // Plots beside each other stand one above the other in a single column, each over its width.
   const std::string path = folder.file("two.svg");
   write_figure(path, "set multiplot layout 1,2\nplot x\nplot x\nunset multiplot",
                {.form = {.width = PaperWidth::single_column}});
   const std::string picture = read_whole_file(path);
-  CHECK_THAT(picture, Catch::Contains("width=\"302\" height=\"472\""));
+  CHECK_THAT(picture, Contains("width=\"302\" height=\"472\""));
   std::smatch marks;  // of one number on the left axis and on the right one
   REQUIRE(std::regex_search(picture, marks, std::regex("d='M([0-9.]+),[0-9.]+ L[0-9.,]+ M([0-9.]+),")));
   CHECK(std::stod(marks[2]) - std::stod(marks[1]) > 200.0);
@@ -95,7 +83,7 @@ class FakeGnuplot {
  public:
   explicit FakeGnuplot(const std::string& commands) {
     const std::string path = folder_.file("gnuplot");
-    testing::write_whole_file(path, "#!/bin/sh\n" + commands + "\n");
+    write_whole_file(path, "#!/bin/sh\n" + commands + "\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     setenv("PATH", (folder_.path() + ":" + path_before_).c_str(), 1);
   }
@@ -117,8 +105,8 @@ std::string error_of_figure(const std::string& path, std::chrono::milliseconds t
 TEST_CASE("a script that gnuplot rejects is an error with its words and leaves the old figure") {
   if (!gnuplot_is_here()) return;
   const TemporaryFolder folder;
-  testing::write_whole_file(folder.file("f.svg"), "old");
-  CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains("no_such_function"));
+  write_whole_file(folder.file("f.svg"), "old");
+  CHECK_THAT(error_of_figure(folder.file("f.svg")), Contains("no_such_function"));
   CHECK(read_whole_file(folder.file("f.svg")) == "old");
   CHECK(folder.file_names().size() == 1);
 }
@@ -135,8 +123,8 @@ TEST_CASE("the user's environment does not change a figure or make gnuplot wait 
   const FakeGnuplot fake("env | grep -v PATH >&2; exit 1");
   const std::string environment = error_of_figure(folder.file("f.svg"));
   unsetenv("SECRET");
-  CHECK_THAT(environment, Catch::Contains("failed with exit code 1") && Catch::Contains("LC_ALL=C"));
-  CHECK_THAT(environment, !Catch::Contains("SECRET"));
+  CHECK_THAT(environment, Contains("failed with exit code 1") && Contains("LC_ALL=C"));
+  CHECK_THAT(environment, !Contains("SECRET"));
 }
 
 TEST_CASE("a gnuplot that lacks a library, dies or draws nothing is an error that says which") {
@@ -147,7 +135,7 @@ TEST_CASE("a gnuplot that lacks a library, dies or draws nothing is an error tha
         {"kill -9 $$", "was ended by signal 9"},
         {"true", "drew nothing: it said nothing"}}) {
     const FakeGnuplot fake(commands);
-    CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains(error));
+    CHECK_THAT(error_of_figure(folder.file("f.svg")), Contains(error));
   }
   CHECK(folder.file_names().empty());
 }
@@ -156,7 +144,7 @@ TEST_CASE("a gnuplot that does not end is ended, with what it started, when its 
   const TemporaryFolder folder;
   const FakeGnuplot fake("sleep 1000 &\necho $! > \"$(dirname \"$0\")/child\"\nwait");
   CHECK_THAT(error_of_figure(folder.file("f.svg"), std::chrono::seconds(1)),
-             Catch::Contains("still running after 1000 ms and was ended"));
+             Contains("still running after 1000 ms and was ended"));
   const int child = std::stoi(read_whole_file(fake.file("child")));
   // A killed process may stay as a zombie where nobody waits for it; then it has no memory any more.
   const auto is_alive = [&] {
@@ -172,10 +160,9 @@ TEST_CASE("without gnuplot the error names the package") {
   const TemporaryFolder folder;
   const std::string path = std::getenv("PATH");
   setenv("PATH", folder.path().c_str(), 1);
-  CHECK_THROWS_WITH(write_figure(folder.file("f.svg"), "plot x"), Catch::Contains("gnuplot-nox"));
+  CHECK_THROWS_WITH(write_figure(folder.file("f.svg"), "plot x"), Contains("gnuplot-nox"));
   setenv("PATH", path.c_str(), 1);
   CHECK(folder.file_names().empty());
 }
 
 }  // namespace
-}  // namespace draftproof

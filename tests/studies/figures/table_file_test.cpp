@@ -1,21 +1,11 @@
 #include "studies/figures/table_file.hpp"
 
-#include <catch2/catch.hpp>
-#include <limits>
+#include "tests/support/test.hpp"
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
-
-namespace draftproof {
 namespace {
 
-using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
-using testing::check_refused;
-using testing::gnuplot_is_here;
-using testing::read_whole_file;
-using testing::run_draftproof;
 
 const Table kTable{{"name", "speed_up", "count"},
                    {{std::string("n-gram & 50 %_x"), 1.0 / 3.0, std::int64_t{-3}},
@@ -58,11 +48,11 @@ TEST_CASE("a table becomes Markdown in which no cell ends early") {
 }
 
 TEST_CASE("every verb with rows writes them as a table, with its program, commit and command") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string counts = folder.file("counts.csv");
   const std::string probabilities = folder.file("probabilities.csv");
-  testing::write_whole_file(counts, "group,token,count\n0,0,480\n0,1,520\n");
-  testing::write_whole_file(probabilities, "group,token,prob\n0,0,0.5\n0,1,0.5\n");
+  write_whole_file(counts, "group,token,count\n0,0,480\n0,1,520\n");
+  write_whole_file(probabilities, "group,token,prob\n0,0,0.5\n0,1,0.5\n");
   const std::vector<std::pair<std::vector<std::string>, std::string>> verbs{
       {{"lab", "--target", "0.5,0.3,0.2", "--draft", "0.2,0.5,0.3", "--samples", "1000"}, "residual"},
       {{"tree", "--nodes", "3", "--samples", "0"}, "reach"},
@@ -79,7 +69,7 @@ TEST_CASE("every verb with rows writes them as a table, with its program, commit
     const std::string path = folder.file(verb.front() + ".tex");
     std::vector<std::string> arguments = verb;
     arguments.insert(arguments.end(), {"--table", path, "--paper-width", "double"});
-    const testing::ProgramResult result = run_draftproof(arguments);
+    const ProgramResult result = run_draftproof(arguments);
     INFO(result.err);
     CHECK(result.exit_code <= 1);
     const std::string text = read_whole_file(path);
@@ -90,7 +80,7 @@ TEST_CASE("every verb with rows writes them as a table, with its program, commit
 }
 
 TEST_CASE("names that say nothing of the form are refused, and a width that nothing has") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   check_refused({"lab", "--table", folder.file("lab.txt")}, {"--table", ".tex, .md or .csv"});
   check_refused({"lab", "--figure", folder.file("lab.gif")}, {"--figure", ".tex"});
   check_refused({"lab", "--paper-width", "single"}, {"--paper-width", "has no use"});
@@ -128,7 +118,7 @@ void check_tikz(const std::string& text) {
 
 TEST_CASE("figures as TikZ need no package but tikz, and fit a column") {
   if (!gnuplot_is_here()) return;
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   for (const std::vector<std::string>& verb :
        {std::vector<std::string>{"lab", "--samples", "1000"},
         {"tree", "--nodes", "4", "--samples", "50"},
@@ -139,7 +129,7 @@ TEST_CASE("figures as TikZ need no package but tikz, and fit a column") {
       const std::string path = folder.file(verb.front() + width + ".tex");
       std::vector<std::string> arguments = verb;
       arguments.insert(arguments.end(), {"--figure", path, "--paper-width", width});
-      const testing::ProgramResult result = run_draftproof(arguments);
+      const ProgramResult result = run_draftproof(arguments);
       INFO(result.err);
       REQUIRE(result.exit_code == 0);
       const std::string text = read_whole_file(path);
@@ -150,4 +140,3 @@ TEST_CASE("figures as TikZ need no package but tikz, and fit a column") {
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,11 +1,8 @@
 #include "studies/figures/table.hpp"
 
-#include <catch2/catch.hpp>
-#include <limits>
-
 #include "sim/csv.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("a table comes back from its CSV as it was") {
@@ -23,8 +20,7 @@ TEST_CASE("a table comes back from its CSV as it was") {
 TEST_CASE("what is not a number is an empty field, and a row of another length is refused") {
   CHECK(to_csv({{"x", "y"}, {{std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}}}) ==
         "x,y\n,\n");
-  CHECK_THROWS_WITH(to_csv({{"x", "y"}, {{1.0}}}), Catch::Contains("1 cells; expected 2"));
+  CHECK_THROWS_WITH(to_csv({{"x", "y"}, {{1.0}}}), Contains("1 cells; expected 2"));
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,12 +1,10 @@
 // Drafts of tiny heads, recorded, against plain decoding, a slow head's rows and a pass of the target alone.
 #include "studies/heads/head_recorder.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "studies/heads/state_drift.hpp"
 #include "tests/engine/heads/taught_heads.hpp"
 #include "tests/support/forward_alone.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

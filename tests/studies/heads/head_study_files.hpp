@@ -1,14 +1,11 @@
 // A tiny model with a tokenizer, heads for it in files, and a few prompts of two kinds of work.
 #pragma once
 
-#include <filesystem>
-#include <string>
-
 #include "studies/heads/heads.hpp"
 #include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

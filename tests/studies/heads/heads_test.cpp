@@ -1,20 +1,12 @@
 // The measurement of a head, as a study and as draftproof acceptance head:PATH, on tiny files.
 #include "studies/heads/heads.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "studies/figures/figure.hpp"
 #include "tests/studies/heads/head_study_files.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/plotted.hpp"
-#include "tests/support/run_verb.hpp"
-#include "tests/support/shipped_model.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
-
-using nlohmann::ordered_json;
 
 const HeadStudyFiles& files() {
   static const HeadStudyFiles made;
@@ -95,7 +87,7 @@ TEST_CASE("a head drafts as many tokens as it was trained for or drafts at once,
   CHECK(measured(settings).num_speculative_tokens == 7);
   settings.num_speculative_tokens = 8;
   CHECK_THAT(error_of(ErrorKind::usage, [&] { measured(settings); }),
-             Catch::Contains("K: is 8, and the head drafts 7 tokens at once"));
+             Contains("K: is 8, and the head drafts 7 tokens at once"));
 }
 
 TEST_CASE("a measurement is published prompt by prompt and depends on its settings alone") {
@@ -133,7 +125,7 @@ TEST_CASE("acceptance head:PATH prints the study as JSON, as text and as a figur
   CHECK(text.err.empty());
   for (const char* const part : {"(eagle3)", "K = 4", "cats", "dogs", "Drift of the state",
                                  "expected calibration error", "Prompt 2 (cats)", "counts all target steps"})
-    CHECK_THAT(text.out, Catch::Contains(part));
+    CHECK_THAT(text.out, Contains(part));
   PlottedRows bins, drift;
   for (std::size_t w = 0; w < snapshot.works.size(); ++w) {
     PlottedRows slots;
@@ -198,7 +190,7 @@ TEST_CASE("what cannot be measured of a head is refused in one line") {
 
 TEST_CASE("without a head there is a note in place of a measurement") {
   const HeadsSnapshot snapshot = measured(HeadsSettings());
-  CHECK_THAT(snapshot.note, Catch::Contains("No head is chosen"));
+  CHECK_THAT(snapshot.note, Contains("No head is chosen"));
   CHECK(to_json(snapshot).size() == 1);
   CHECK(to_table(snapshot).rows.empty());
   CHECK(to_figure(snapshot).empty());

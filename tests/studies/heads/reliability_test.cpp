@@ -1,8 +1,7 @@
 #include "studies/heads/reliability.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("the calibration error of a few confidences is the one counted by hand") {
@@ -36,4 +35,3 @@ TEST_CASE("confidences that are always wrong have the largest calibration error,
 }
 
 }  // namespace
-}  // namespace draftproof

@@ -1,8 +1,7 @@
 #include "studies/heads/state_drift.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TEST_CASE("the distance of two states is their angle and the length of their difference") {
@@ -46,4 +45,3 @@ TEST_CASE("drift is summed up by slot, and by what became of the draft") {
 }
 
 }  // namespace
-}  // namespace draftproof

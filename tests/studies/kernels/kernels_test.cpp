@@ -1,25 +1,12 @@
 #include "studies/kernels/kernels.hpp"
 
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "studies/job.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/plotted.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
-using Catch::Contains;
-using nlohmann::ordered_json;
 using regress::Verdict;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 KernelsSnapshot snapshot_of(const KernelsSettings& settings) {
   return last_snapshot<KernelsSnapshot>(settings);
@@ -27,7 +14,7 @@ KernelsSnapshot snapshot_of(const KernelsSettings& settings) {
 
 // Without what differs between runs.
 ordered_json without_times(ordered_json document) {
-  document = testing::without_envelope(std::move(document));
+  document = without_envelope(std::move(document));
   document.erase("seconds");
   for (ordered_json& row : document.at("rows")) row.erase("seconds");
   return document;
@@ -66,11 +53,11 @@ TEST_CASE("the kernels panel shows what its command prints, case by case") {
   CHECK(results == snapshot.report.results.size());
   CHECK(cells == snapshot.cases);
   CHECK(to_table(snapshot).rows.size() == results);
-  testing::PlottedRows bars;
+  PlottedRows bars;
   for (const KernelRow& row : snapshot.kernels)
     bars.push_back(
         {static_cast<double>(row.equal), static_cast<double>(row.different), static_cast<double>(row.skipped)});
-  testing::check_plotted(to_figure(snapshot), "kernels", bars);
+  check_plotted(to_figure(snapshot), "kernels", bars);
 }
 
 TEST_CASE("the progress of a regression ends at the whole, of one operation and of several") {
@@ -99,7 +86,7 @@ TEST_CASE("the quick selection of the kernels panel has cases of every kernel") 
 }
 
 TEST_CASE("a chosen fault fails in the kernels panel, and the first differing bits are shown in hex and decimal") {
-  if (!testing::faults_are_built()) return;
+  if (!faults_are_built()) return;
   KernelsSettings settings;
   REQUIRE(kernel_faults().size() >= 20);
   settings.fault = "B08-first-seed";
@@ -182,5 +169,3 @@ TEST_CASE("a cancelled regression publishes nothing further") {
                   Cancelled);
   CHECK(published <= 2);
 }
-
-}  // namespace draftproof

@@ -1,23 +1,12 @@
 #include "studies/lab/distribution_lab.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
-
-#include "base/error.hpp"
 #include "exactness/statistics/binomial_interval.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/job.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_verb.hpp"
 #include "tests/support/statistical.hpp"
+#include "tests/support/test.hpp"
 
-using namespace draftproof;
 using nlohmann::json;
 
 namespace {
@@ -266,7 +255,7 @@ TEST_CASE("draftproof lab prints the numbers of the snapshot, from the command l
   settings.samples = 3000;
   settings.seed = 5;
   const auto compare = [&](int exit_code) {
-    const json printed = json::parse(testing::printed_by(command_arguments(settings), exit_code).dump());
+    const json printed = json::parse(printed_by(command_arguments(settings), exit_code).dump());
     const json snapshot = json::parse(to_json(sampled(settings)).dump());
     for (const auto& [key, value] : snapshot.items()) {
       CAPTURE(key);
@@ -285,15 +274,15 @@ TEST_CASE("draftproof lab prints the numbers of the snapshot, from the command l
 TEST_CASE("draftproof lab takes logits, and refuses what it cannot read") {
   const auto run = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "lab");
-    return testing::run_draftproof(arguments);
+    return run_draftproof(arguments);
   };
-  const testing::ProgramResult logits =
+  const ProgramResult logits =
       run({"--target", "0,0.6931471805599453", "--draft", "0,0", "--logits", "--samples", "100", "--json"});
   REQUIRE(logits.exit_code == 0);
   CHECK(json::parse(logits.out).at("p").at(1).get<double>() == Approx(2.0 / 3.0).margin(1e-6));
   CHECK(run({"--target", "0.5,x"}).err.find("--target: number 2 is 'x'; expected a number") != std::string::npos);
   CHECK(run({"--bug", "B27", "--verifier", "chain"}).exit_code == 2);
-  const testing::ProgramResult text = run({"--samples", "500"});
+  const ProgramResult text = run({"--samples", "500"});
   CHECK(text.out.find("consistent: chi-squared") != std::string::npos);
 }
 
@@ -314,8 +303,8 @@ TEST_CASE("the lab's table and figure hold every token") {
   }
   CHECK(to_figure(snapshot).find("'emitted, 2 standard errors'") != std::string::npos);
   CHECK(to_figure(rows_of(settings)).find("emitted") == std::string::npos);
-  if (!testing::gnuplot_is_here()) return;
-  const testing::TemporaryFolder folder;
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
   write_figure(folder.file("sampled.svg"), to_figure(snapshot));
   write_figure(folder.file("rows.svg"), to_figure(rows_of(settings)));
   CHECK(folder.file_names().size() == 2);

@@ -1,15 +1,11 @@
 #include "studies/lab/text_pair.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "engine/model/model_session.hpp"
 #include "engine/model/text_model.hpp"
 #include "studies/tree/tree_building.hpp"
 #include "studies/tree/tree_explorer.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 const TextPairSettings kNgrams{"ngram:5", "ngram:3", "This License applies to", 1.0f};
@@ -63,7 +59,7 @@ TEST_CASE("a snapshot of a text pair does not depend on what was asked of the pa
     settings.nodes = nodes;
     settings.builder = builder;
     Job job;
-    nlohmann::ordered_json last;
+    ordered_json last;
     compute(settings, job, [&](const TreeExplorerSnapshot& s) { last = to_json(s); });
     return last;
   };
@@ -83,5 +79,3 @@ TEST_CASE("a text pair without probabilities, prompt or model is refused") {
   CHECK(refusal({"ngram:5", "ngram:3", "", 1.0f}).find("expected a text to continue") != std::string::npos);
   CHECK(refusal({"ngram:5", "layer_skip:1", "text", 1.0f}).find("has no layers") != std::string::npos);
 }
-
-}  // namespace draftproof

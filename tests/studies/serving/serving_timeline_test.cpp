@@ -1,22 +1,10 @@
 #include "studies/serving/serving_timeline.hpp"
 
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/plotted.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using Catch::Contains;
-using nlohmann::ordered_json;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 std::vector<ServingTimelineSnapshot> snapshots_of(const ServingTimelineSettings& settings) {
   Job job;
@@ -35,7 +23,7 @@ ServingTimelineSettings small() {
 
 // Without what differs between runs.
 ordered_json comparable(ordered_json document) {
-  document = testing::without_envelope(std::move(document));
+  document = without_envelope(std::move(document));
   const auto without_time = [](ordered_json& policies) {
     for (ordered_json& policy : policies) policy.erase("wall_s");
   };
@@ -96,13 +84,13 @@ TEST_CASE("the serving panel shows the numbers that its command prints, and its 
   CHECK(to_table(snapshot).rows.size() ==
         snapshot.upper()->steps.steps().size() + snapshot.lower()->steps.steps().size());
   for (std::size_t p = 0; p < snapshot.reports.size(); ++p) {
-    testing::PlottedRows points;
+    PlottedRows points;
     for (const LoadPoint& point : snapshot.loads) {
       std::vector<double>& row = points.emplace_back(1, point.load);
       for (const Figure figure : {Figure::ttft_p50, Figure::tpot_p50, Figure::goodput})
         row.push_back(point.policies[p].figure(figure).mean);
     }
-    testing::check_plotted(to_figure(snapshot), "policy" + std::to_string(p), points);
+    check_plotted(to_figure(snapshot), "policy" + std::to_string(p), points);
   }
 }
 
@@ -297,5 +285,3 @@ TEST_CASE("a cancelled simulation ends in the middle of a run") {
   CHECK_THROWS_AS(compute(settings, job, [&](ServingTimelineSnapshot) { ++published; }), Cancelled);
   CHECK(published == 0);
 }
-
-}  // namespace draftproof

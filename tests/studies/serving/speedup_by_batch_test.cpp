@@ -1,21 +1,9 @@
 #include "studies/serving/speedup_by_batch.hpp"
 
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
-
 #include "studies/job.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/plotted.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
-
-using Catch::Contains;
-using nlohmann::ordered_json;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
 
 SpeedupByBatchSnapshot snapshot_of(const SpeedupByBatchSettings& settings) {
   return last_snapshot<SpeedupByBatchSnapshot>(settings);
@@ -50,17 +38,17 @@ TEST_CASE("the speedup panel shows the numbers that its command prints, for ever
     settings.request.acceptance_factor = 1.1;
     settings.request.draft_cost_factor = 0.75;
     const SpeedupByBatchSnapshot snapshot = snapshot_of(settings);
-    const ordered_json printed = testing::printed_by(command_arguments(settings));
+    const ordered_json printed = printed_by(command_arguments(settings));
     CHECK(settings_of_prediction(printed, "test").request.model == settings.request.model);
-    CHECK(to_json(snapshot) == testing::without_envelope(printed));
+    CHECK(to_json(snapshot) == without_envelope(printed));
     CHECK(snapshot.curves.size() >= 4);
     CHECK(to_table(snapshot).rows.size() == snapshot.curves.size() * curve_batches(24).size());
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const SpeedupCurve& curve = snapshot.curves[c];
-      testing::PlottedRows points;
+      PlottedRows points;
       for (std::size_t i = 0; i < curve.batch.size(); ++i)
         points.push_back({curve.batch[i], curve.speedup[i], curve.low[i], curve.high[i]});
-      testing::check_plotted(to_figure(snapshot), "curve" + std::to_string(c), points);
+      check_plotted(to_figure(snapshot), "curve" + std::to_string(c), points);
     }
   }
   CHECK(speedup_presets().front().settings == SpeedupByBatchSettings());
@@ -151,7 +139,7 @@ TEST_CASE("measured points of the panel are those of its model and GPU, from eac
   CHECK(points->points[0].speedup == 1.9);
   CHECK(points->points[0].draft == "K=3");
 
-  const ordered_json validated = testing::json_of({"validate", "--data", settings.request.measured});
+  const ordered_json validated = json_of({"validate", "--data", settings.request.measured});
   settings.request.measured = folder.file("validated.json");
   write_whole_file(settings.request.measured, validated.dump());
   const auto again = snapshot_of(settings).report.points;
@@ -212,5 +200,3 @@ TEST_CASE("a cancelled prediction throws Cancelled and publishes nothing") {
   job.cancel();
   CHECK_THROWS_AS(compute(SpeedupByBatchSettings(), job, [](SpeedupByBatchSnapshot) { FAIL("published"); }), Cancelled);
 }
-
-}  // namespace draftproof

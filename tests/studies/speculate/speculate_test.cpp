@@ -2,27 +2,15 @@
 // line, its probabilities against softmaxes computed here, its times against each other.
 #include "studies/speculate/speculate.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <numeric>
-
 #include "engine/model/model_session.hpp"
 #include "engine/model/ngram_language_model.hpp"
 #include "engine/model/text_model.hpp"
 #include "studies/figures/figure.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
-#include "tests/support/shipped_model.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
 
-using Catch::Matchers::Contains;
 using Json = nlohmann::ordered_json;
 
 struct NgramCorpus {

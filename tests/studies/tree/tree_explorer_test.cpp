@@ -1,18 +1,10 @@
 #include "studies/tree/tree_explorer.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <map>
-#include <set>
-
 #include "studies/job.hpp"
 #include "studies/tree/tree_trial.hpp"
 #include "studies/worker.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/plotted.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 
-namespace draftproof {
 namespace {
 
 TreeExplorerSnapshot snapshot_of(const TreeExplorerSettings& settings) {
@@ -270,7 +262,7 @@ TEST_CASE("the builder is changed and the budget moved: the snapshot follows, an
     CHECK(static_cast<std::int32_t>(snapshot->nodes.size()) <= choice.nodes);
     CHECK(snapshot->comparison.has_value() ==
           (std::string(choice.builder) != "chain" && std::string(choice.builder) != "paths"));
-    const nlohmann::ordered_json document = testing::without_envelope(testing::printed_by(command_arguments(settings)));
+    const ordered_json document = without_envelope(printed_by(command_arguments(settings)));
     CHECK(document == to_json(*snapshot));
     // Coins, shares of siblings and draws are compared with a uniform number; nothing else is.
     for (const auto& step : document.at("walk")) {
@@ -280,18 +272,18 @@ TEST_CASE("the builder is changed and the budget moved: the snapshot follows, an
     CHECK(to_table(*snapshot).rows.size() == snapshot->nodes.size());
     const std::string figure = to_figure(*snapshot);
     for (std::size_t c = 0; c < snapshot->curves.size(); ++c) {
-      testing::PlottedRows points;
+      PlottedRows points;
       for (const BudgetPoint& point : snapshot->curves[c].points)
         points.push_back({static_cast<double>(point.nodes), 1.0 + point.accepted, point.standard_error.value_or(0.0)});
-      testing::check_plotted(figure, "curve" + std::to_string(c), points);
+      check_plotted(figure, "curve" + std::to_string(c), points);
     }
     for (const NodeState state : {NodeState::waiting, NodeState::accepted, NodeState::rejected}) {
-      testing::PlottedRows points;
+      PlottedRows points;
       for (std::size_t i = 0; i < snapshot->nodes.size(); ++i)
         if (const TreeExplorerNode& node = snapshot->nodes[i];
             snapshot->walk.empty() || snapshot->walk.back().states[i] == state)
           points.push_back({node.x, -node.y, node.q});
-      testing::check_plotted(figure, std::string(name_of(state)), points);
+      check_plotted(figure, std::string(name_of(state)), points);
     }
   }
 }
@@ -330,12 +322,10 @@ TEST_CASE("a builder with a verifier that does not take its drafts is refused, n
   settings = settings_of("sequoia", "rrsw");
   settings.rank_rates = {0.8, 0.4};
   CHECK(refusal(settings).find("sum to") != std::string::npos);
-  testing::check_refused({"tree", "--builder", "eagle2", "--verifier", "rrsw"}, {});
-  testing::check_refused({"tree", "--model", "no/such.gguf"}, {});
+  check_refused({"tree", "--builder", "eagle2", "--verifier", "rrsw"}, {});
+  check_refused({"tree", "--model", "no/such.gguf"}, {});
   for (const auto& [rates, error] :
        {std::pair("0.5,-0.5", "--rank-rates: number 2 is '-0.5'; expected a number in [0, 1]"),
         {"0.9,0.9", "--rank-rates: has the sum 1.8; expected at most 1"}})
-    testing::check_refused({"tree", "--builder", "sequoia", "--rank-rates", rates}, {error});
+    check_refused({"tree", "--builder", "sequoia", "--rank-rates", rates}, {error});
 }
-
-}  // namespace draftproof

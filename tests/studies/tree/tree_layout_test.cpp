@@ -1,10 +1,6 @@
 #include "studies/tree/tree_explorer.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "tests/support/test_random.hpp"
-
-namespace draftproof {
+#include "tests/support/test.hpp"
 
 TEST_CASE("a tree is laid out by hand: a level a column, leaves a row each, parents between their children") {
   //  0 -> 2, 3;  1 -> 4
@@ -42,5 +38,3 @@ TEST_CASE("no two nodes of a level come together, whatever the tree, and subtree
     }
   }
 }
-
-}  // namespace draftproof

@@ -3,17 +3,10 @@
 
 #include <imgui.h>
 #include <implot.h>
-
-#include <catch2/catch.hpp>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
-
-namespace draftproof {
 
 // Powers of a base.
 struct PowersSettings {
@@ -40,7 +33,7 @@ void compute(const PowersSettings& settings, Job& job, const std::function<void(
   }
   publish(snapshot);
 }
-nlohmann::ordered_json to_json(const PowersSnapshot& snapshot) {
+ordered_json to_json(const PowersSnapshot& snapshot) {
   return {{"base", snapshot.settings.base}, {"values", snapshot.values}, {"note", snapshot.settings.note}};
 }
 Table to_table(const PowersSnapshot& snapshot) {
@@ -85,8 +78,6 @@ class PowersPanel final : public SnapshotPanel<PowersSettings, PowersSnapshot> {
 };
 
 namespace {
-
-using testing::Driver;
 
 std::vector<std::unique_ptr<Panel>> panels() {
   std::vector<std::unique_ptr<Panel>> panels;
@@ -220,7 +211,7 @@ TEST_CASE("where there are no files, rows and the figure's script go where the p
 }
 
 TEST_CASE("the command line is copied, and rows are exported") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   DashboardOptions options;
   options.out_folder = folder.file("exports");
   Driver driver(panels(), options);
@@ -228,32 +219,32 @@ TEST_CASE("the command line is copied, and rows are exported") {
   driver.click("powers/Copy command");
   CHECK(std::string(ImGui::GetClipboardText()) == "draftproof powers --note 'two words'");
   driver.click("powers/csv");
-  CHECK(testing::read_whole_file(folder.file("exports/powers.csv")) == "power\n1\n2\n4\n8\n16\n");
+  CHECK(read_whole_file(folder.file("exports/powers.csv")) == "power\n1\n2\n4\n8\n16\n");
 }
 
 TEST_CASE("a file that no panel shows, or that is broken, gives a message and changes nothing") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   Driver driver(panels());
   const auto& panel = driver.panel<PowersPanel>("powers");
   Dashboard& dashboard = driver.dashboard();
-  testing::write_whole_file(folder.file("broken.json"), "{\"command\": ");
+  write_whole_file(folder.file("broken.json"), "{\"command\": ");
   dashboard.open(folder.file("broken.json"));
   driver.frames(3);  // until the message has its size
-  CHECK_THAT(dashboard.message(), Catch::Contains("broken.json") && Catch::Contains("is not a JSON document"));
+  CHECK_THAT(dashboard.message(), Contains("broken.json") && Contains("is not a JSON document"));
   driver.click("message/close");
   CHECK(dashboard.message().empty());
   dashboard.open(folder.file("absent.json"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("absent.json"));
-  testing::write_whole_file(folder.file("other.json"), R"({"command": "draftproof roots --n 2"})");
+  CHECK_THAT(dashboard.message(), Contains("absent.json"));
+  write_whole_file(folder.file("other.json"), R"({"command": "draftproof roots --n 2"})");
   dashboard.open(folder.file("other.json"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("no panel shows") && Catch::Contains("draftproof roots"));
-  testing::write_whole_file(folder.file("incomplete.json"), R"({"command": "draftproof powers"})");
+  CHECK_THAT(dashboard.message(), Contains("no panel shows") && Contains("draftproof roots"));
+  write_whole_file(folder.file("incomplete.json"), R"({"command": "draftproof powers"})");
   dashboard.open(folder.file("incomplete.json"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("has no base"));
+  CHECK_THAT(dashboard.message(), Contains("has no base"));
   CHECK(panel.settings() == PowersSettings{});
   // A folder is opened by the result in it.
   std::filesystem::create_directory(folder.file("run"));
-  testing::write_whole_file(folder.file("run/result.json"), R"({"command": "draftproof powers", "base": 7})");
+  write_whole_file(folder.file("run/result.json"), R"({"command": "draftproof powers", "base": 7})");
   dashboard.open(folder.file("run"));
   driver.frame();
   CHECK(dashboard.message().empty());
@@ -261,8 +252,8 @@ TEST_CASE("a file that no panel shows, or that is broken, gives a message and ch
 }
 
 TEST_CASE("a recording comes back from its file and replays to the same snapshots") {
-  const testing::TemporaryFolder folder;
-  nlohmann::ordered_json seen;
+  const TemporaryFolder folder;
+  ordered_json seen;
   {
     Driver driver(panels());
     driver.drag_slider("powers/base", 0.3f);
@@ -279,23 +270,23 @@ TEST_CASE("a recording comes back from its file and replays to the same snapshot
 }
 
 TEST_CASE("what is not a recording is refused with its line") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string header =
       R"({"format":"draftproof dashboard recording 1","width_px":640,"height_px":480,"scale":1,"panel":""})";
   const auto read = [&](const std::string& text) {
-    testing::write_whole_file(folder.file("r.jsonl"), text);
+    write_whole_file(folder.file("r.jsonl"), text);
     return read_recording(folder.file("r.jsonl"));
   };
   const auto error_of = [&](const std::string& text) {
     return draftproof::error_of(ErrorKind::input, [&] { read(text); });
   };
   CHECK_NOTHROW(read(header + "\n" + R"({"delta_s":0.1,"events":[]})" + "\n"));
-  CHECK_THAT(error_of(""), Catch::Contains("is empty"));
-  CHECK_THAT(error_of("{}\n"), Catch::Contains("line 1"));
+  CHECK_THAT(error_of(""), Contains("is empty"));
+  CHECK_THAT(error_of("{}\n"), Contains("line 1"));
   CHECK_THAT(error_of(header + "\nno json\n"),
              Catch::EndsWith("line 2: is not of a recording that draftproof dash --record wrote"));
   CHECK_THAT(error_of(header + "\n" + R"({"delta_s":0.1,"events":[{"kind":"shout"}]})" + "\n"),
-             Catch::Contains("line 2") && Catch::Contains("shout"));
+             Contains("line 2") && Contains("shout"));
   const auto with_event = [&](const std::string& event) {
     return header + "\n" + R"({"delta_s":0.1,"events":[)" + event + "]}\n";
   };
@@ -304,31 +295,31 @@ TEST_CASE("what is not a recording is refused with its line") {
   CHECK_NOTHROW(read(with_event(R"({"kind":"button","code":4,"down":true})")));
   CHECK_NOTHROW(read(with_event(R"({"kind":"key","code":512,"down":true})")));
   CHECK_THAT(event_error(R"({"kind":"button","code":5,"down":true})"),
-             Catch::Contains("line 2") && Catch::Contains("code is 5; expected an integer from 0 to 4"));
+             Contains("line 2") && Contains("code is 5; expected an integer from 0 to 4"));
   for (const std::string code : {"-1", "7", "511", "100000", "1e30", "9223372036854775807", "\"a\"", "2.5"})
     for (const std::string kind : {"button", "key"}) {
       INFO(kind << " " << code);
       CHECK_THAT(event_error(R"({"kind":")" + kind + R"(","code":)" + code + R"(,"down":true})"),
-                 Catch::Contains("line 2") && Catch::Contains("code is "));
+                 Contains("line 2") && Contains("code is "));
     }
   CHECK_THAT(event_error(R"({"kind":"key","code":)" + std::to_string(ImGuiKey_MouseLeft) + R"(,"down":true})"),
-             Catch::Contains("expected a key of Dear ImGui"));
-  CHECK_THAT(event_error(R"({"kind":"text","code":-3})"), Catch::Contains("line 2"));
-  CHECK_THAT(event_error(R"({"kind":"mouse","x":1e300,"y":0})"), Catch::Contains("x is 1e+300; expected a float"));
-  CHECK_THAT(event_error(R"({"kind":"mouse","x":1})"), Catch::Contains("line 2"));
+             Contains("expected a key of Dear ImGui"));
+  CHECK_THAT(event_error(R"({"kind":"text","code":-3})"), Contains("line 2"));
+  CHECK_THAT(event_error(R"({"kind":"mouse","x":1e300,"y":0})"), Contains("x is 1e+300; expected a float"));
+  CHECK_THAT(event_error(R"({"kind":"mouse","x":1})"), Contains("line 2"));
   for (const std::string row : {"[1]", "3", "null", "\"text\"", R"({"delta_s":0.1,"events":{}})",
                                 R"({"delta_s":"a","events":[]})", R"({"delta_s":-1,"events":[]})"}) {
     INFO(row);
-    CHECK_THAT(error_of(header + "\n" + row + "\n"), Catch::Contains("line 2"));
+    CHECK_THAT(error_of(header + "\n" + row + "\n"), Contains("line 2"));
   }
   CHECK_THAT(error_of(std::string(header).replace(header.find("640"), 3, "1e9") + "\n"),
-             Catch::Contains("line 1") && Catch::Contains("width_px"));
+             Contains("line 1") && Contains("width_px"));
 }
 
 TEST_CASE("a panel that there is not is refused by name") {
   DashboardOptions options;
   options.only_panel = "roots";
-  CHECK_THROWS_WITH(Dashboard(panels(), options), Catch::Contains("--panel") && Catch::Contains("powers"));
+  CHECK_THROWS_WITH(Dashboard(panels(), options), Contains("--panel") && Contains("powers"));
 }
 
 TEST_CASE("themes and scales change in the menu, and the dashboard draws in all of them") {
@@ -341,4 +332,3 @@ TEST_CASE("themes and scales change in the menu, and the dashboard draws in all 
 }
 
 }  // namespace
-}  // namespace draftproof

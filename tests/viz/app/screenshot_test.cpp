@@ -1,19 +1,9 @@
 // Pictures of the dashboard as the program writes them, on whatever display there is.
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <set>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 #include "viz/app/png_picture.hpp"
 #include "viz/app/recording.hpp"
 #include "viz/panels/all_panels.hpp"
 
-namespace draftproof {
 namespace {
 
 bool display_is_here() {
@@ -24,10 +14,10 @@ bool display_is_here() {
 
 // Sanitizers report what the display's driver leaves behind when a program ends; that is not ours to free. The same
 // panels are drawn without a driver, and with leaks looked for, by the other tests.
-testing::ProgramResult run_dash(std::vector<std::string> arguments) {
+ProgramResult run_dash(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "dash");
   const char* const options = std::getenv("ASAN_OPTIONS");
-  return testing::run_draftproof(arguments, {std::string("ASAN_OPTIONS=detect_leaks=0:") + (options ? options : "")});
+  return run_draftproof(arguments, {std::string("ASAN_OPTIONS=detect_leaks=0:") + (options ? options : "")});
 }
 
 std::size_t num_colours(const Picture& picture) {
@@ -39,12 +29,12 @@ std::size_t num_colours(const Picture& picture) {
 
 TEST_CASE("a picture of every panel has the size that was asked for, and something in it") {
   if (!display_is_here()) return;
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   int drawn = 0;
   for (const auto& panel : all_panels()) {
     const std::string name = panel->info().name;
     // There the tests of panels draw them without a window; one shows that the window's own code does.
-    if (testing::kSanitized && name != "speedup_by_batch") continue;
+    if (kSanitized && name != "speedup_by_batch") continue;
     const std::string path = folder.file(name + ".png");
     INFO(name);
     const auto run = run_dash({"--panel", name, "--screenshot", path, "--size", "1280x800"});
@@ -56,16 +46,16 @@ TEST_CASE("a picture of every panel has the size that was asked for, and somethi
     CHECK(num_colours(picture) > 50);  // letters are smoothed: a window with text has hundreds
     ++drawn;
   }
-  CHECK(drawn == (testing::kSanitized ? 1 : std::ssize(all_panels())));
+  CHECK(drawn == (kSanitized ? 1 : std::ssize(all_panels())));
 }
 
 TEST_CASE("a picture of the whole dashboard is drawn at twice the size of text, in light colours") {
-  if (testing::kSanitized) {
+  if (kSanitized) {
     WARN("SKIPPED: under sanitizers one panel is drawn in a window, by the test above");
     return;
   }
   if (!display_is_here()) return;
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("all.png");
   const auto run = run_dash({"--screenshot", path, "--size", "2560x1600", "--scale", "2", "--theme", "light"});
   INFO(run.err);
@@ -88,11 +78,11 @@ TEST_CASE("two pictures look alike with other digits in them, and not with a cur
 }
 
 TEST_CASE("the pictures of the documentation look as their panels do now, and one that does not is named") {
-  if (testing::kSanitized || !display_is_here()) return;
+  if (kSanitized || !display_is_here()) return;
   const auto run = run_dash({"--compare-pictures", DRAFTPROOF_SOURCE_DIR "/docs/dash"});
   INFO(run.err << run.out << "draftproof dash --pictures docs/dash makes them again");
   CHECK(run.exit_code == 0);
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   for (const auto& panel : all_panels()) {
     const std::string name = std::string(panel->info().name) + ".png";
     std::filesystem::copy_file(std::filesystem::path(DRAFTPROOF_SOURCE_DIR "/docs/dash") / name, folder.file(name));
@@ -102,23 +92,23 @@ TEST_CASE("the pictures of the documentation look as their panels do now, and on
   write_png(folder.file("serving_timeline.png"), other);
   const auto found = run_dash({"--compare-pictures", folder.path()});
   CHECK(found.exit_code == 1);
-  CHECK_THAT(found.out, Catch::Contains("out of date: ") && Catch::Contains("serving_timeline.png"));
+  CHECK_THAT(found.out, Contains("out of date: ") && Contains("serving_timeline.png"));
 }
 
 TEST_CASE("a file that cannot be shown is refused by name, and no picture is written") {
   if (!display_is_here()) return;
-  const testing::TemporaryFolder folder;
-  testing::write_whole_file(folder.file("broken.json"), "{");
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("broken.json"), "{");
   const auto run = run_dash({folder.file("broken.json"), "--screenshot", folder.file("picture.png")});
   CHECK(run.exit_code == 2);
-  CHECK_THAT(run.err, Catch::Contains("broken.json"));
+  CHECK_THAT(run.err, Contains("broken.json"));
   CHECK(folder.file_names().size() == 1);
 }
 
 TEST_CASE("a panel that is not there is refused before a display is asked for") {
-  const auto run = testing::run_draftproof({"dash", "--panel", "nosuch"}, {"DISPLAY=", "WAYLAND_DISPLAY="});
+  const auto run = run_draftproof({"dash", "--panel", "nosuch"}, {"DISPLAY=", "WAYLAND_DISPLAY="});
   CHECK(run.exit_code == 2);
-  CHECK_THAT(run.err, Catch::Contains("--panel: 'nosuch' is not one of "));
+  CHECK_THAT(run.err, Contains("--panel: 'nosuch' is not one of "));
 }
 
 TEST_CASE("the snapshots alone have no use for what a picture looks like") {
@@ -126,12 +116,12 @@ TEST_CASE("the snapshots alone have no use for what a picture looks like") {
        {std::pair("--theme", "light"), {"--size", "800x600"}, {"--scale", "2"}, {"--out", "folder"}}) {
     const auto run = run_dash({"--json", option, value});
     CHECK(run.exit_code == 2);
-    CHECK_THAT(run.err, Catch::Contains(std::string(option) + ": has no use with --json"));
+    CHECK_THAT(run.err, Contains(std::string(option) + ": has no use with --json"));
   }
 }
 
 TEST_CASE("frames that are measured, and a recording that is repeated, are drawn as --theme and --size say") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   write_recording(folder.file("actions"), {640, 400, 1, "speedup_by_batch", {}});
   for (const auto& [option, value] :
        {std::pair("--measure-frames", std::string("2")), {"--replay", folder.file("actions")}}) {
@@ -148,4 +138,3 @@ TEST_CASE("frames that are measured, and a recording that is repeated, are drawn
 }
 
 }  // namespace
-}  // namespace draftproof

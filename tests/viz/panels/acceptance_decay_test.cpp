@@ -1,16 +1,12 @@
 // The panel of acceptance decay by mouse, keys and opened files; assertions are on its snapshots.
 #include "viz/panels/acceptance_decay.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 
-namespace draftproof {
 namespace {
 
-struct DecayDriver : testing::PanelDriver<AcceptanceDecayPanel> {
+struct DecayDriver : PanelDriver<AcceptanceDecayPanel> {
   explicit DecayDriver(const std::vector<std::string>& sources, int width_px = 1920, int height_px = 1080,
                        const std::string& out_folder = "")
       : PanelDriver(std::make_unique<AcceptanceDecayPanel>(), 1.0f, width_px, height_px, out_folder) {
@@ -77,11 +73,11 @@ TEST_CASE("an address holds the sources that are shown") {
 }
 
 TEST_CASE("a server's log is opened, and what is broken or somebody else's changes nothing") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const DecayDriver driver({"constant:0.8"});
   const AcceptanceDecayPanel& panel = driver.panel();
   Dashboard& dashboard = driver->dashboard();
-  testing::write_whole_file(folder.file("server.log"), kLog);
+  write_whole_file(folder.file("server.log"), kLog);
   dashboard.open(folder.file("server.log"));
   driver->frames(2);
   CHECK(dashboard.message().empty());
@@ -89,34 +85,33 @@ TEST_CASE("a server's log is opened, and what is broken or somebody else's chang
   CHECK(panel.shown()->curves[1].unconditional[1].value == Approx(0.45));
   CHECK(panel.shown()->curves[1].unconditional[1].low);
   const AcceptanceDecaySettings before = panel.settings();
-  testing::write_whole_file(
-      folder.file("broken.log"),
-      "SpecDecoding metrics: Mean acceptance length: 2.15, Accepted: 1 tokens, Drafted: 2 tokens, "
-      "Per-position acceptance rate: 0.400, 0.900\n");
+  write_whole_file(folder.file("broken.log"),
+                   "SpecDecoding metrics: Mean acceptance length: 2.15, Accepted: 1 tokens, Drafted: 2 tokens, "
+                   "Per-position acceptance rate: 0.400, 0.900\n");
   dashboard.open(folder.file("broken.log"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("broken.log"));
-  testing::write_whole_file(folder.file("other.csv"), "apples,pears\n1,2\n");
+  CHECK_THAT(dashboard.message(), Contains("broken.log"));
+  write_whole_file(folder.file("other.csv"), "apples,pears\n1,2\n");
   dashboard.open(folder.file("other.csv"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("no panel shows"));
-  testing::write_whole_file(folder.file("demo.json"), R"({"command": "draftproof demo", "acceptance_by_position": 3})");
+  CHECK_THAT(dashboard.message(), Contains("no panel shows"));
+  write_whole_file(folder.file("demo.json"), R"({"command": "draftproof demo", "acceptance_by_position": 3})");
   dashboard.open(folder.file("demo.json"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("acceptance_by_position"));
-  testing::write_whole_file(folder.file("sim.json"), R"({"command": "draftproof sim x.toml"})");
+  CHECK_THAT(dashboard.message(), Contains("acceptance_by_position"));
+  write_whole_file(folder.file("sim.json"), R"({"command": "draftproof sim x.toml"})");
   dashboard.open(folder.file("sim.json"));
-  CHECK_THAT(dashboard.message(), Catch::Contains("no panel shows"));
+  CHECK_THAT(dashboard.message(), Contains("no panel shows"));
   driver->frame();
   CHECK(panel.settings() == before);
 }
 
 TEST_CASE("the curves that are shown are exported as rows and as a figure") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const DecayDriver driver({"constant:0.8", "drafter:MTP", "no such file"}, 1920, 1080, folder.path());
   driver->click("acceptance_decay/csv");
-  const std::string rows = testing::read_whole_file(folder.path() + "/acceptance_decay.csv");
+  const std::string rows = read_whole_file(folder.path() + "/acceptance_decay.csv");
   CHECK(std::ranges::count(rows, '\n') == 1 + 2 * 8);
-  if (!testing::gnuplot_is_here()) return;
+  if (!gnuplot_is_here()) return;
   driver->click("acceptance_decay/svg");
-  CHECK(testing::read_whole_file(folder.path() + "/acceptance_decay.svg").find("drafter:MTP") != std::string::npos);
+  CHECK(read_whole_file(folder.path() + "/acceptance_decay.svg").find("drafter:MTP") != std::string::npos);
 }
 
 TEST_CASE("one position, the longest drafts and sources that all fail are drawn without complaint") {
@@ -135,4 +130,3 @@ TEST_CASE("one position, the longest drafts and sources that all fail are drawn 
 }
 
 }  // namespace
-}  // namespace draftproof

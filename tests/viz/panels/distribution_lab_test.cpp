@@ -1,13 +1,9 @@
 // The distribution lab by the mouse: what is asserted is the snapshot, not the picture.
 #include "viz/panels/distribution_lab.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "exactness/statistics/distribution_check.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
-
-using namespace draftproof;
-using draftproof::testing::PanelDriver;
 
 namespace {
 

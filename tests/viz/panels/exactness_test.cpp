@@ -1,24 +1,15 @@
 // The exactness panel by the mouse.
 #include "viz/panels/exactness.hpp"
 
-#include <catch2/catch.hpp>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
-
-using namespace draftproof;
-using draftproof::testing::panel_with;
-using draftproof::testing::PanelDriver;
 
 namespace {
 
 ExactnessSettings small_proofs() {
   ExactnessSettings settings;
   settings.draft_len = 1;
-  settings.instances = testing::kSanitized ? 1 : 2;
+  settings.instances = kSanitized ? 1 : 2;
   return settings;
 }
 
@@ -62,10 +53,10 @@ TEST_CASE("the sliders of the matrix change what is proved, and the other view s
 
 TEST_CASE("a result of prove is opened, and a broken one leaves the matrix as it was") {
   const MatrixDriver matrix(700, 500);
-  const testing::TemporaryFolder folder;
-  const nlohmann::ordered_json computed = [&] {
-    nlohmann::ordered_json document = matrix.panel().snapshot();
-    for (nlohmann::ordered_json& proof : document.at("proofs")) proof["ms"] = 1.0;
+  const TemporaryFolder folder;
+  const ordered_json computed = [&] {
+    ordered_json document = matrix.panel().snapshot();
+    for (ordered_json& proof : document.at("proofs")) proof["ms"] = 1.0;
     document["version"] = "1";
     document["command"] = "draftproof prove --json";
     document["proofs"].erase(1);

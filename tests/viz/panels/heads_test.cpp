@@ -1,10 +1,8 @@
 // The panel of heads by mouse, keys and opened files; assertions are on its snapshots.
 #include "viz/panels/heads.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "tests/studies/heads/head_study_files.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {
@@ -39,7 +37,7 @@ TEST_CASE("a step and a prompt are chosen from what was measured, and the comman
   CHECK(driver.shown().settings.shown_prompt == 3);
   CHECK(driver.shown().settings.shown_step == 1);
   CHECK(driver.shown().prompts.front().get() == first);
-  nlohmann::ordered_json printed = without_envelope(printed_by(driver.panel().command()));
+  ordered_json printed = without_envelope(printed_by(driver.panel().command()));
   printed["head"] = files().eagle3;
   CHECK(driver.panel().snapshot() == printed);
   driver->drag_slider("heads/slot", 1.0f);
@@ -57,7 +55,7 @@ TEST_CASE("another head is typed in, and a wrong one leaves the snapshot and has
   driver->frames(2);
   driver->type_into("heads/head", files().folder.file("nothing"));
   driver->frame();
-  CHECK_THAT(driver.panel().state().error, Catch::Contains("nothing"));
+  CHECK_THAT(driver.panel().state().error, Contains("nothing"));
   CHECK(driver.shown().family == "dflash");
   driver->type_into("heads/head", "head@4:" + files().eagle3);
   driver->type_into_slider("heads/K", "2");

@@ -1,16 +1,13 @@
 // Panel "Kernels" by events: cases, a fault that fails, what is explained, files.
 #include "viz/panels/kernels.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {
 namespace {
 
-using Catch::Matchers::Contains;
 using regress::Verdict;
 
 KernelsSettings small() {

@@ -1,9 +1,6 @@
 // Lessons: every panel has some, each can be begun, and those of the course are in the panels that it names.
-#include <catch2/catch.hpp>
-
-#include <map>
-
 #include "sim/toml.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 #include "viz/app/run.hpp"
 #include "viz/panels/all_panels.hpp"
@@ -48,9 +45,9 @@ TEST_CASE("dash --lesson shows the lesson's panel alone, and refuses a lesson th
   options.lesson = "2";
   CHECK(snapshots_of(options).at("distribution_lab").at("acceptance").get<double>() == Approx(0.7));
   options.lesson = "9";
-  CHECK_THROWS_WITH(snapshots_of(options), Catch::Contains("--lesson") && Catch::Contains("[1, 8]"));
+  CHECK_THROWS_WITH(snapshots_of(options), Contains("--lesson") && Contains("[1, 8]"));
   options.lesson = "rejectoin";
-  CHECK_THROWS_WITH(snapshots_of(options), Catch::Contains("--lesson") && Catch::Contains("did you mean 'rejection'?"));
+  CHECK_THROWS_WITH(snapshots_of(options), Contains("--lesson") && Contains("did you mean 'rejection'?"));
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 
 #include <implot.h>
 
-#include <array>
-#include <catch2/catch.hpp>
-#include <limits>
-
 #include "tests/studies/heads/head_study_files.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 #include "viz/panels/all_panels.hpp"
 #include "viz/panels/heads.hpp"
@@ -16,8 +13,6 @@
 
 namespace draftproof::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 struct Size {
   int width_px, height_px;

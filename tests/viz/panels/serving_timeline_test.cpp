@@ -3,15 +3,11 @@
 
 #include <imgui.h>
 
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 ServingTimelineSettings small_load() {
   ServingTimelineSettings settings;

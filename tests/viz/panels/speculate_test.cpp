@@ -3,19 +3,14 @@
 
 #include <imgui_internal.h>
 
-#include <catch2/catch.hpp>
-
 #include "reference/step/verifiers.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 #include "tests/viz/looks.hpp"
 #include "viz/panels/acceptance_decay.hpp"
 
 namespace draftproof::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 struct NgramCorpus {
   TemporaryFolder folder;
@@ -267,24 +262,24 @@ TEST_CASE("drafts of no, one and many tokens are drawn, in small and large windo
 TEST_CASE("a demo that is dropped on the window is run again, and a broken one changes nothing") {
   const SpeculateDriver driver;
   const std::string path = driver.folder.file("result.json");
-  nlohmann::ordered_json options = {{"corpus", {driver.folder.file("corpus")}},
-                                    {"order", 6},
-                                    {"draft", "ngram"},
-                                    {"draft_order", 2},
-                                    {"num_speculative_tokens", 4},
-                                    {"tokens", 30},
-                                    {"temperature", 0.0},
-                                    {"top_p", 1.0},
-                                    {"top_k", 0},
-                                    {"min_p", 0.0},
-                                    {"draft_temperature", 0.0},
-                                    {"draft_top_p", 1.0},
-                                    {"draft_top_k", 0},
-                                    {"guidance_scale", 1.0},
-                                    {"negative_prompt", nullptr},
-                                    {"prompt", "You may "},
-                                    {"sampler", "inverse"}};
-  nlohmann::ordered_json document = {
+  ordered_json options = {{"corpus", {driver.folder.file("corpus")}},
+                          {"order", 6},
+                          {"draft", "ngram"},
+                          {"draft_order", 2},
+                          {"num_speculative_tokens", 4},
+                          {"tokens", 30},
+                          {"temperature", 0.0},
+                          {"top_p", 1.0},
+                          {"top_k", 0},
+                          {"min_p", 0.0},
+                          {"draft_temperature", 0.0},
+                          {"draft_top_p", 1.0},
+                          {"draft_top_k", 0},
+                          {"guidance_scale", 1.0},
+                          {"negative_prompt", nullptr},
+                          {"prompt", "You may "},
+                          {"sampler", "inverse"}};
+  ordered_json document = {
       {"command", "draftproof demo"}, {"seed", 0},         {"verifier", "chain"}, {"tree", nullptr}, {"text", "wrong"},
       {"language_model", nullptr},    {"options", options}};
   write_whole_file(path, document.dump());
@@ -307,7 +302,7 @@ TEST_CASE("a demo that is dropped on the window is run again, and a broken one c
   CHECK(driver.panel().settings() == before);
 }
 
-nlohmann::ordered_json without_times(nlohmann::ordered_json json) {
+ordered_json without_times(ordered_json json) {
   json.erase("model");  // a file of each test's own
   for (auto& step : json.at("steps"))
     for (const char* key : {"begin_ms", "end_ms", "draft_ms", "prefill_ms", "verify_ms", "sample_ms"}) step.erase(key);
@@ -353,7 +348,7 @@ TEST_CASE("a demo is shown by every panel that can, whatever another one has aga
 }
 
 TEST_CASE("what was done in the panel can be recorded and done again, with the same snapshot") {
-  nlohmann::ordered_json once;
+  ordered_json once;
   Recording recording;
   {
     const SpeculateDriver driver;

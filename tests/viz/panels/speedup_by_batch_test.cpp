@@ -1,15 +1,11 @@
 // Panel "Speedup versus batch" by events: lessons, sliders, curves, files.
 #include "viz/panels/speedup_by_batch.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {
 namespace {
-
-using Catch::Matchers::Contains;
 
 using SpeedupDriver = PanelDriver<SpeedupByBatchPanel>;
 

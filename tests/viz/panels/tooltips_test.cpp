@@ -1,9 +1,8 @@
 // Numbers under the mouse, read from the frame, against the snapshot.
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <regex>
-#include <set>
 
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 #include "viz/panels/serving_timeline.hpp"
 #include "viz/panels/speculate.hpp"
@@ -61,7 +60,7 @@ TEST_CASE("a batch of the speedup panel says every curve's numbers there") {
       char line[128];
       std::snprintf(line, sizeof line, "%s %.2f (%.2f to %.2f), step ratio %.2f", curve.name.c_str(), curve.speedup[at],
                     curve.low[at], curve.high[at], curve.step_ratio[at]);
-      CHECK_THAT(text, Catch::Contains(line));
+      CHECK_THAT(text, Contains(line));
     }
   }
   CHECK(seen.size() >= 2);

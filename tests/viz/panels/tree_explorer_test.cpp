@@ -1,19 +1,15 @@
 // The tree explorer by mouse and keys; assertions are on its snapshots and on where its playback stands.
 #include "viz/panels/tree_explorer.hpp"
 
-#include <catch2/catch.hpp>
-
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_verb.hpp"
+#include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
 
-namespace draftproof {
 namespace {
 
-struct ExplorerDriver : testing::PanelDriver<TreeExplorerPanel> {
+struct ExplorerDriver : PanelDriver<TreeExplorerPanel> {
   explicit ExplorerDriver(const TreeExplorerSettings& settings = {}, int width_px = 1920, int height_px = 1080,
                           const std::string& out_folder = "")
-      : PanelDriver(testing::panel_with<TreeExplorerPanel>(settings), 1.0f, width_px, height_px, out_folder) {}
+      : PanelDriver(panel_with<TreeExplorerPanel>(settings), 1.0f, width_px, height_px, out_folder) {}
 };
 
 std::int64_t accepted_after(const TreeExplorerSnapshot& snapshot, std::int64_t step) {
@@ -104,17 +100,17 @@ TEST_CASE("the node budget is moved, and the curves end where it stands") {
 }
 
 TEST_CASE("what is shown is exported as rows and as a figure") {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   TreeExplorerSettings settings;
   settings.builder = "static";
   settings.verifier = "rrsw";
   const ExplorerDriver driver(settings, 1920, 1080, folder.path());
   driver->click("tree_explorer/csv");
-  const std::string rows = testing::read_whole_file(folder.path() + "/tree_explorer.csv");
+  const std::string rows = read_whole_file(folder.path() + "/tree_explorer.csv");
   CHECK(std::ranges::count(rows, '\n') == 17);
-  if (!testing::gnuplot_is_here()) return;
+  if (!gnuplot_is_here()) return;
   driver->click("tree_explorer/svg");
-  CHECK(testing::read_whole_file(folder.path() + "/tree_explorer.svg").find("static, rrsw") != std::string::npos);
+  CHECK(read_whole_file(folder.path() + "/tree_explorer.svg").find("static, rrsw") != std::string::npos);
 }
 
 TEST_CASE("trees of one node, of the most nodes and of a text are drawn without complaint, large and small") {
@@ -140,4 +136,3 @@ TEST_CASE("trees of one node, of the most nodes and of a text are drawn without 
 }
 
 }  // namespace
-}  // namespace draftproof

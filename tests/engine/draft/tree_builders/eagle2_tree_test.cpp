@@ -1,13 +1,7 @@
 #include "engine/draft/tree_builders/dynamic_trees.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <set>
-
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 #include "tests/support/tree_distribution.hpp"
-
-using namespace draftproof;
 
 TEST_CASE("a small EAGLE-2 tree is the one built by hand") {
   // Context: 0 (.6), 1 (.3). After 0: 2 (.5), 3 (.4). After 1: 4 (.9), 5 (.1). After anything else: 6 (.5), 7 (.25).

@@ -1,14 +1,7 @@
 #include "engine/draft/tree_builders/dynamic_trees.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <map>
-#include <set>
-
-#include "tests/support/error_of.hpp"
+#include "tests/support/test.hpp"
 #include "tests/support/tree_distribution.hpp"
-
-using namespace draftproof;
 
 TEST_CASE("OPT-Tree has the largest sum of all closed trees of its size") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

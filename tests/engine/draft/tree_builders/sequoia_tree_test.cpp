@@ -1,15 +1,7 @@
 #include "engine/draft/tree_builders/sequoia_tree.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-#include <map>
-#include <set>
-
 #include "reference/verify/tree_attention.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/test_random.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

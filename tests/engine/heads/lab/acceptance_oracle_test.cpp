@@ -2,13 +2,10 @@
 // been compared.
 #include "engine/heads/lab/acceptance_oracle.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstdlib>
-
 #include "base/strict_number.hpp"
 #include "tests/engine/heads/head_runs.hpp"
 #include "tests/engine/heads/random_heads.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {

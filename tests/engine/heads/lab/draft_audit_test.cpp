@@ -2,18 +2,11 @@
 // runs whose arithmetic rounds otherwise.
 #include "engine/heads/lab/draft_audit.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
-#include <set>
-
 #include "base/dtype.hpp"
 #include "engine/heads/lab/acceptance_oracle.hpp"
 #include "engine/heads/lab/recorded_replay.hpp"
 #include "tests/engine/heads/lab/fault_runs.hpp"
-#include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/error_of.hpp"
-#include "tests/support/this_build.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -196,7 +189,7 @@ TEST_CASE("of drafts that none of the known faults makes the audit says so", "[r
   CHECK(audit.all.different > changed / 2);
   CHECK(audit.all.different <= changed);
   CHECK(audit.explanations().empty());
-  CHECK_THAT(audit.sentence, Catch::Contains("none of the known faults explains it"));
+  CHECK_THAT(audit.sentence, Contains("none of the known faults explains it"));
 }
 
 // Drafts of an engine whose rows are rounded to bfloat16: chains of K along plain decoding's texts.
@@ -290,16 +283,16 @@ TEST_CASE("accounts that do not add up are reported with the step and what would
   };
   const std::string step = "steps[" + std::to_string(s) + "].";
   CHECK_THAT(text([&](DraftedRequest& r) { r.steps[s].num_accepted = 0; }),
-             Catch::Contains(step + "accepted is 0; expected 1, since the output has that many of the drafts"));
+             Contains(step + "accepted is 0; expected 1, since the output has that many of the drafts"));
   CHECK_THAT(text([&](DraftedRequest& r) { r.steps[s].num_accepted = 2; }),
-             Catch::Contains(step + "accepted is 2; expected at most 1, the drafts that the output has"));
+             Contains(step + "accepted is 2; expected at most 1, the drafts that the output has"));
   CHECK_THAT(text([&](DraftedRequest& r) { ++r.steps[s].position; }),
-             Catch::Contains(step + "position is " + std::to_string(request.steps[s].position + 1) + "; expected " +
-                             std::to_string(request.steps[s].position) + ", the position before"));
+             Contains(step + "position is " + std::to_string(request.steps[s].position + 1) + "; expected " +
+                      std::to_string(request.steps[s].position) + ", the position before"));
   CHECK_THAT(text([&](DraftedRequest& r) { r.tokens.resize(static_cast<std::size_t>(r.steps[s].position)); }),
-             Catch::Contains(step + "position is ") && Catch::Contains("; expected less than "));
+             Contains(step + "position is ") && Contains("; expected less than "));
   CHECK_THAT(text([&](DraftedRequest& r) { r.steps.erase(r.steps.begin(), r.steps.begin() + 3); }),
-             Catch::Contains("steps[0].position is ") && Catch::Contains("the prompt, maybe with a first token"));
+             Contains("steps[0].position is ") && Contains("the prompt, maybe with a first token"));
   // The drafts of such a request are compared all the same, and the verdict is no clean one.
   std::vector<DraftedRequest> all = sound;
   all[2].steps[s].num_accepted = 0;
@@ -307,7 +300,7 @@ TEST_CASE("accounts that do not add up are reported with the step and what would
   CHECK(audit.all.different == 0);
   CHECK(audit.accounting.size() == 1);
   CHECK(audit.verdict == DraftVerdict::different);
-  CHECK_THAT(audit.sentence, Catch::Contains("the accounts of 1 request do not add up"));
+  CHECK_THAT(audit.sentence, Contains("the accounts of 1 request do not add up"));
 }
 
 TEST_CASE("few drafts without a difference, or none, are inconclusive") {
@@ -388,10 +381,9 @@ TEST_CASE("a recorded tree is read breadth first with its probabilities, and a b
   for (const auto& [line, message] : refused) {
     INFO(line);
     CHECK_THAT(error_of(ErrorKind::input, [&] { read("\n" + line); }),
-               Catch::StartsWith(path + ", line 2") && Catch::Contains(message));
+               Catch::StartsWith(path + ", line 2") && Contains(message));
   }
-  CHECK_THAT(error_of(ErrorKind::input, [&] { read(""); }),
-             Catch::Contains("has no request; expected a line for each"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read(""); }), Contains("has no request; expected a line for each"));
   DraftedRequest longer;
   longer.where = "run.jsonl, line 1";
   longer.tokens.assign(600, 1);

@@ -2,13 +2,10 @@
 // faults.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "engine/heads/lab/head_faults.hpp"
 #include "tests/engine/heads/head_runs.hpp"
 #include "tests/engine/heads/taught_heads.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 

@@ -1,12 +1,8 @@
 // Faults of runners of heads that engines had (docs/heads.md), each planted by itself: the text stays plain decoding's,
 // and the oracle finds the fault. DRAFTPROOF_HEAD_FAULTS=1 prints what it found, and the acceptance lengths.
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <set>
-
-#include "base/error.hpp"
 #include "engine/heads/lab/acceptance_oracle.hpp"
 #include "tests/engine/heads/lab/fault_runs.hpp"
+#include "tests/support/test.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -60,7 +56,7 @@ TEST_CASE("a map of draft tokens with its offsets added twice is refused where a
   RandomHead head(HeadFamily::eagle3, target.weights().shape);
   std::vector<Token>& tokens = head.tensors.description.draft_tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] += tokens[i] - static_cast<Token>(i);
-  CHECK_THROWS_WITH(head.head(target), Catch::Contains("expected tokens of the target"));
+  CHECK_THROWS_WITH(head.head(target), Contains("expected tokens of the target"));
 }
 
 }  // namespace

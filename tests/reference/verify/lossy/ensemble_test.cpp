@@ -1,12 +1,8 @@
 #include "reference/verify/lossy/ensemble.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -42,5 +38,5 @@ TEST_CASE("a weight outside its range is refused") {
   PhiloxSource source;
   AddressedChance<PhiloxSource> chance(source, 0, 0);
   CHECK_THAT(error_of(ErrorKind::usage, [&] { verify_ensemble({}, rows, rows, 1.5, chance); }),
-             Catch::Contains("number in [0, 1]"));
+             Contains("number in [0, 1]"));
 }

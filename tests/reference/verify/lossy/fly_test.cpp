@@ -1,14 +1,10 @@
 #include "reference/verify/lossy/fly.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/lossy/distance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,9 @@
 #include "reference/verify/lossy/relaxed_accept_k.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "reference/step/verify_step.hpp"
 #include "reference/verify/lossy/distance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,12 +1,8 @@
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -48,5 +44,5 @@ TEST_CASE("a synthetic rate outside the unit interval is an error") {
   for (const double rate : {-0.1, 1.1, std::nan("")})
     CHECK_THAT(error_of(ErrorKind::usage,
                         [&] { verify_synthetic_acceptance(std::span<const Token>(), target, rate, chance); }),
-               Catch::Contains("rate must be a number in [0, 1]"));
+               Contains("rate must be a number in [0, 1]"));
 }

@@ -1,12 +1,7 @@
 #include "reference/verify/lossy/target_only_thresholds.hpp"
 
-#include <catch2/catch.hpp>
-#include <numeric>
-
 #include "tests/reference/verify/exact_steps.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,13 +1,8 @@
 #include "reference/verify/lossy/top_k_resample.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

@@ -1,13 +1,8 @@
 #include "reference/verify/lossy/typical_acceptance.hpp"
 
-#include <catch2/catch.hpp>
-#include <cmath>
-
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-#include "tests/support/error_of.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
@@ -89,6 +84,6 @@ TEST_CASE("typical options outside their range are errors that name them") {
   const auto message = [](TypicalOptions options) {
     return error_of(ErrorKind::usage, [&] { typical_threshold(DenseMasses<double>{1.0}, options); });
   };
-  CHECK_THAT(message({1.5, 0.3}), Catch::Contains("epsilon is 1.5"));
-  CHECK_THAT(message({0.1, -1.0}), Catch::Contains("delta is -1"));
+  CHECK_THAT(message({1.5, 0.3}), Contains("epsilon is 1.5"));
+  CHECK_THAT(message({0.1, -1.0}), Contains("delta is -1"));
 }

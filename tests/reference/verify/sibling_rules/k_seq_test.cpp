@@ -1,11 +1,7 @@
 #include "reference/verify/sibling_rules/k_seq.hpp"
 
-#include <algorithm>
-#include <catch2/catch.hpp>
-
 #include "exactness/rational.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 

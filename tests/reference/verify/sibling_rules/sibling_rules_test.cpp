@@ -1,15 +1,9 @@
 // The rules for the children of one node, beside their proofs with two children (exactness/proof): one to three
 // children, drafts of a kind that a rule does not take, and the ends of the coins in doubles.
-#include <catch2/catch.hpp>
-#include <numeric>
-#include <string>
-#include <vector>
-
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"
-
-using namespace draftproof;
+#include "tests/support/test.hpp"
 
 namespace {
 
