@@ -1,8 +1,8 @@
-"""python python/tests/explained.py [--faults N] [--seed S] [--blind]: what the audit prints of blind planted faults
-beside the truth about
-them, and how it is judged: right (site and value), partly (site), wrong (an explanation that names neither), told (a
-description, no explanation) or missed. --blind: each is explained a second time without the explanation that was
-printed, as a fault is that no rule was written for; whatever is printed then of another site is wrong."""
+"""python python/tests/explained.py [--faults N] [--seed S] [--part I/N] [--blind]: what the audit prints of blind
+planted faults beside the truth about them, and how it is judged: right (site and value), partly (site), wrong (an
+explanation that names neither), told (a description, no explanation) or missed. --blind: each is explained a second
+time without the explanation that was printed, as a fault is that no rule was written for; whatever is printed then of
+another site is wrong."""
 
 import argparse
 import os
@@ -123,10 +123,12 @@ def main():
     parser.add_argument("--faults", type=int, default=len(TRUTH))
     parser.add_argument("--named", default="", help="those whose names have it")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="of N parts the I-th, from 0 on")
     parser.add_argument("--blind", action="store_true")
     given = parser.parse_args()
     chosen = random.Random(given.seed).sample(sorted(TRUTH), given.faults)
-    chosen = [(kind, fault) for kind, fault in chosen if given.named in fault]
+    part, parts = map(int, given.part.split("/"))
+    chosen = [(kind, fault) for kind, fault in chosen[part::parts] if given.named in fault]
     verdicts, blind, seconds, lengths = [], [], [], []
     for kind, fault in chosen:
         plain, twice, begin = failing.explained, Twice(failing.explained, given.blind), time.process_time()

@@ -19,7 +19,7 @@ from draftproof.callable.drive.drive import Driver
 from draftproof.callable.drive.schedule import run_of
 from draftproof.callable.evidence import evidence
 from draftproof.callable.evidence.sample_judge import Judgement
-from draftproof.callable.facts import dependence, described, hypotheses, pairs
+from draftproof.callable.facts import described, needs, predict
 from draftproof.planted import sound
 from draftproof.planted.table import SOUND
 
@@ -210,8 +210,6 @@ def test_the_self_test_refuses_what_it_does_not_know(given, named):
      "the output keeps tokens of the call before"),
     ("verify", "draft probability gathered at the next draft's token", "strings of four tokens",
      "q of a draft is that of the next draft's token"),
-    ("verify", "bonus tokens compacted to the wrong requests", "drafts of which most are accepted",
-     "bonus tokens are given to the requests"),
     ("sample", "ranks are returned for tokens where min_p is on", "filters over seven tokens",
      "the rank of a token comes in its place"),
     ("sample", "tokens masked in the call before stay masked", "calls in turn with other masks",
@@ -243,16 +241,16 @@ def test_a_failure_that_depends_on_calls_or_seeds_is_said_to(kind, fault, suspec
 @pytest.mark.parametrize("fails_where, needed", [
     (lambda case, seed, between: True, ""), (lambda case, seed, between: seed != 4, ""),
     (lambda case, seed, between: None, ""),
-    (lambda case, seed, between: case.seeds == "consecutive", dependence.SEEDS),
+    (lambda case, seed, between: case.seeds == "consecutive", needs.SEEDS),
     (lambda case, seed, between: case.seeds == "consecutive" or seed == 1, ""),
-    (lambda case, seed, between: between is None, dependence.CALLS),
-    (lambda case, seed, between: between is None or len(between.logits) == 1, dependence.CALLS),
+    (lambda case, seed, between: between is None, needs.CALLS),
+    (lambda case, seed, between: between is None or len(between.logits) == 1, needs.CALLS),
     (lambda case, seed, between: None if between is not None else True, "")])
 def test_a_failure_depends_on_what_makes_it_pass_every_time(fails_where, needed):
     probe, case = (SampleCase("", rows.normal(size, 5, 1.0, 1), "",
                               params_of(size, temperature=1.0, top_k=0, top_p=1.0), batch=size)
                    for size in (1, 3))
-    assert dependence.dependence(case, probe, 0, fails_where) == needed
+    assert needs.dependence(case, probe, 0, fails_where) == needed
 
 
 def test_a_rule_is_refuted_by_all_steps_but_its_own():
@@ -261,7 +259,7 @@ def test_a_rule_is_refuted_by_all_steps_but_its_own():
                         60.0), entry_of(verify_sweep.verify_sweep(),
                                         "proposal and target equal but for two tokens").make(), 0)
     run.draw(1024)
-    observed = hypotheses.observed_of(run)
+    observed = predict.observed_of(run)
     everything = np.ones(len(observed.sound), bool)
     rules = {wrong.name: lambda *x, make=wrong.make: make(*x).refuted(everything, observed.draws)
              for wrong in observed.rules()}
@@ -282,10 +280,10 @@ def test_the_sound_rule_is_refuted_by_no_draws_of_a_sound_callable(kind, entry):
                     entry).make()
     run = run_of(Driver(SOUND[kind](), 60.0), filter_case_of(case) if kind == "filter" else case, 0)
     run.draw(512)
-    observed = hypotheses.observed_of(run)
+    observed = predict.observed_of(run)
     for regime in observed.regimes:
-        assert observed.of_sound.refuted(regime.here, observed.draws) < hypotheses.REFUTED
-    assert not hypotheses.explained(run, run.judge(1e-6), lambda: [run]).words
+        assert observed.of_sound.refuted(regime.here, observed.draws) < predict.REFUTED
+    assert not predict.explained(run, run.judge(1e-6), lambda: [run]).words
 
 
 def test_what_other_cases_do_not_bear_out_is_not_said():
@@ -295,9 +293,9 @@ def test_what_other_cases_do_not_bear_out_is_not_said():
         runs.append(run_of(Driver(FAULTS["sample"]["top_k is at most 64"](), 60.0), entry_of(entries, name).make(), 0))
         runs[-1].draw(128)
     judgement = runs[0].judge(1e-6)
-    assert hypotheses.explained(runs[0], judgement, lambda: runs[1:]).words == "top_k is 64 at most"
-    assert not hypotheses.explained(runs[0], judgement, lambda: runs[1:], left_out=["top_k is 64 at most"]).words
-    needed = described.described(hypotheses.observed_of(runs[0]))
+    assert predict.explained(runs[0], judgement, lambda: runs[1:]).words == "top_k is 64 at most"
+    assert not predict.explained(runs[0], judgement, lambda: runs[1:], left_out=["top_k is 64 at most"]).words
+    needed = described.described(predict.observed_of(runs[0]))
     assert "a row with top_k 128" in needed and "observed" in needed, needed
 
 
@@ -318,7 +316,7 @@ SAME, PASSES = run_that_says("repeats", NOTE.format(65)), run_that_says()
     ([SAME, SAME, SAME, PASSES, run_that_says("support")], False)])
 def test_a_note_on_random_numbers_is_said_where_most_unseen_failures_show_it_and_no_draw_is_impossible(others, is_said):
     words = NOTE.format(64)
-    assert hypotheses.noted_again(words, lambda: others).words == (words if is_said else "")
+    assert predict.noted(words, predict.suspected, lambda: others).words == (words if is_said else "")
 
 
 def test_rows_that_are_wrong_are_not_taken_for_random_numbers_that_come_again():
@@ -334,11 +332,11 @@ def test_rows_that_are_wrong_are_not_taken_for_random_numbers_that_come_again():
 
 def test_a_factor_is_needed_or_not_and_a_number_has_its_border():
     case = SampleCase("", rows.normal(3, 100, 1.0, 1), "", params_of(3, temperature=1.0, top_k=70, top_p=0.9), batch=40)
-    found = pairs.minimal(case, 1, lambda smaller, times: smaller.batch >= 9 and smaller.params["top_k"][0] > 64)
+    found = needs.minimal(case, 1, lambda smaller, times: smaller.batch >= 9 and smaller.params["top_k"][0] > 64)
     assert str(found) == "needs: top_k 65 (64 passes), batch 9 (8 passes); not on other rows, top_p, vocabulary"
     assert found.case.batch == 9 and found.case.vocab_size == 2 and len(found.case.logits) == 1 and found.case.params[
             "top_p"][0] == 1.0
-    assert str(pairs.minimal(case, 1, lambda smaller, times: None)) == ""
+    assert str(needs.minimal(case, 1, lambda smaller, times: None)) == ""
 
 
 def sampler_of(best=np.argmax, key=lambda seeds: seeds):

@@ -11,8 +11,9 @@ drive: how it is asked. drive makes a call; callee: what the callable takes and 
     reproducible: equal calls; row_forms: rows of other types; snippet: the code that shows a failure again.
 evidence: what came against what should. evidence bets on draws; sample_judge, verify_judge, logprobs and request_ends
     judge a run; readings: which of the usual ones a callable has.
-facts: what is said of a failure. failing asks, in this order: pairs (what it needs), dependence (on seeds or earlier
-    calls), hypotheses (which deviation predicts other cases), described (what was measured where none does). observed:
-    what came, as deviations see it; filter_, row_, noise_, draw_, kept_ and step_deviations: a site and what is used
-    there instead; step_likelihood: chain verification with one thing wrong; emitted: steps that no verifier may emit.
+facts: what is said of a failure. failing asks, in this order: needs (which factors, seeds or earlier calls), predict
+    (which deviation gives what came, and predicts other cases), described (what was measured where none does).
+    grammar: deviations of rows, a site and what is used there instead; draws and steps apply it to what a sampler, a
+    filter and a verifier do; chain: a verification with one thing wrong; numbers: random numbers; outputs: what the
+    form of an output says; observed: what came, as rules see it.
 """

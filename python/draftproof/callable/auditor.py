@@ -19,7 +19,7 @@ from .drive.schedule import Trial, cost, planned_n, rounds, run_of, with_batch
 from .drive.snippet import snippet_of
 from .evidence.evidence import shown_by
 from .facts.failing import ELEMENTS, Explainer, size_of
-from .facts.pairs import minimal
+from .facts.needs import minimal
 from .outcome import CaseResult, Failure
 
 #: A case of the sweep gets so many times its share of the time at most.

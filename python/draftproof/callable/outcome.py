@@ -23,9 +23,9 @@ class Failure:
     name: the test that found it ('string_3', 'correlation_rows_1', 'wrong_set'), or how a call went wrong ('raises').
     case: the smallest case that still fails; snippet: Python that runs it again.
     n: draws, steps or rows after which it was found; distance: estimated, where there is one.
-    rule: the wrong rule that explains what came and predicts other cases (hypotheses.py), or ''; suspect: it with how
+    rule: the wrong rule that explains what came and predicts other cases (predict.py), or ''; suspect: it with how
     many it predicts, or
-        without one what was measured: expected beside observed, and what the case needs to fail (pairs.py).
+        without one what was measured: expected beside observed, and what the case needs to fail (needs.py).
     before: a case without a call of which it does not fail.
     traceback: of an exception, as text. by_every_profile: found by draws of the first sweep, which all profiles make.
     """
@@ -184,11 +184,11 @@ def sentence_of(audit: CallableAudit) -> str:
     of_all = "" if len(reached) == len(audit.cases) else f" of {len(audit.cases)}"
     coarsest = audit.would_find[1].detectable_tv if audit.verdict == "consistent" and audit.would_find else None
     distance = "" if coarsest is None else f" at distance {number(coarsest)}"
-    over = f"{audit.verdict}{distance} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
     if audit.failures:
         first = first_of(audit)
         told = next((case.case for case in audit.cases if first.sentence.startswith(f"{case.case}: ")), "")
-        return f"{over}: {first.brief}; {where_it_fails(audit.cases, told)}"
+        return f"{audit.verdict}: {first.brief}; {where_it_fails(audit.cases, told)}"
+    over = f"{audit.verdict}{distance} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
     text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}no fault found" + ("; every row was "
                                                                                                "compared exactly"
             if audit.kind == "filter" else _power(audit))

@@ -350,7 +350,7 @@ class ConstrainedRun:
         return self._refuted("logprobs", wrong, f"{wrong} log-probabilities are not those of the masked row")
 
     def _refuted(self, name: str, count: int, sentence: str) -> Judgement:
-        return Judgement(True, name, f"refuted: {sentence}", self.n, count / self.n, None)
+        return Judgement(True, name, sentence, self.n, count / self.n, None)
 
 
 def _in_residual(step: Step) -> bool:

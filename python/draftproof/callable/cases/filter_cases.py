@@ -104,5 +104,8 @@ class FilterRun:
         check = _audit.check_filter(self.case.logits, self.left, self.case.params)
         if check.holds:
             return Judgement(False, "", check.sentence, self.n, None, 0.0)
-        worst = check.failing[0]
-        return Judgement(True, worst.fault, check.sentence, self.n, worst.distance, 0.0, worst.row)
+        worst, sentence = check.failing[0], check.sentence
+        if worst.fault == "wrong_set":
+            sentence = (f"{len(check.failing)} of {self.n} rows are wrong; row {worst.row} keeps {worst.kept_count} "
+                        f"tokens, {worst.expected_count} are due; distance {worst.distance:.2g}")
+        return Judgement(True, worst.fault, sentence, self.n, worst.distance, 0.0, worst.row)

@@ -242,7 +242,7 @@ def judge_steps(run: StepsRun | OneCall, alpha: float, more: MoreBets | None = N
     def refuted(name: str, wrong: np.ndarray, sentence: str) -> Judgement:
         request = int(wrong[0] % case.batch)
         run.wrong = wrong
-        return Judgement(True, name, f"refuted: {sentence}", run.n, len(wrong) / run.n, None, request)
+        return Judgement(True, name, sentence, run.n, len(wrong) / run.n, None, request)
 
     malformed = np.flatnonzero(((out != -1) & ~emitted).any(axis=1) | ((count == 0) & (steps.lens == 0)) |
                                (count > steps.lens + 1))
@@ -292,8 +292,7 @@ def _impossible(run: StepsRun | OneCall, steps: Steps, impossible: np.ndarray, w
             "an accepted draft" if not last or token == steps.drafts[at, place] else
             "a bonus token" if place == length else "a recovered token")
     sentence = (f"{wrong.size} of {run.n} steps emit an impossible token, first {what}, {token} at place {place} of "
-                "request "
-                f"{at % case.batch} with {length} drafts")
+                f"request {at % case.batch} with {length} drafts")
     of_mask = 0 <= token < case.vocab_size and np.isneginf(case.target[steps.row[at, place], token])
     elsewhere = [f"place {i}" for i in range(length + 1) if i != place and 0 <= token < case.vocab_size and
                  case.target[steps.row[at, i], token] > case.target[steps.row[at, i]].max() - 12.0]

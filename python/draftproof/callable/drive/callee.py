@@ -17,8 +17,7 @@ from ..cases.sample_cases import SampleCase, params_of, sample_cases, step_case
 from ..cases.sample_sweep import sample_sweep
 from ..cases.verify_cases import VerifyCase, endpoint_case, verify_cases
 from ..cases.verify_sweep import StepsCase, verify_sweep
-from ..evidence.readings import filter_order_of, readings_of, repeats, tokens_of_run
-from ..facts.filter_deviations import FilterOrder
+from ..evidence.readings import FilterOrder, filter_order_of, readings_of, repeats, tokens_of_run
 from .drive import CallFailure, Driver, Params, drawn_of, numbers_of
 from .profiles import QUICK, Clock
 from .reproducible import in_another_process, probes, unreproduced

@@ -53,7 +53,7 @@ def judged(driver: Driver, raw: np.ndarray, shaped: np.ndarray, params: dict[str
         return None
     nearest = min(driver.stages, key=lambda name: wrong[name].size)
     first = wrong[nearest][0]
-    sentence = (f"refuted: {wrong[nearest].size} of {len(given)} log-probabilities are not those {nearest}, first of "
+    sentence = (f"{wrong[nearest].size} of {len(given)} log-probabilities are not those {nearest}, first of "
                 f"token {token[first]}: "
                 f"{given[first]:.6g} where {due[nearest][first]:.6g} is due")
     if sound:

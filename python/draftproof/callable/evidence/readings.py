@@ -3,19 +3,20 @@ temperature 0. None of them is a fault by itself."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Literal
 
 import numpy as np
 
 from ..cases.filter_cases import FilterRun, filter_case_of
 from ..cases.sample_cases import OFF, SampleCase, params_of
 from ..cases.verify_sweep import StepsCase
-from ..facts.filter_deviations import FilterOrder
 
 #: Rows of a call; a token of probability 1/4 does not come in it with one of 3 * 10^-8.
 ROWS = 64
 SIZE = 100
 
+#: The order of filters: top-p over what top-k left, or over the whole row.
+FilterOrder = Literal["joint", "top_k_first"]
 Drawn = Callable[[Any], np.ndarray | None]
 #: (logits, params, seeds) of a batch -> a token of each row, None where the callable does not take them.
 Called = Callable[[np.ndarray, dict[str, np.ndarray], np.ndarray], "np.ndarray | None"]

@@ -158,9 +158,8 @@ class SampleRun:
 
     def _impossible(self, wrong: np.ndarray, group: np.ndarray, token: np.ndarray, inside: np.ndarray) -> Judgement:
         case, first = self.case, wrong[0]
-        sentence = (f"refuted: {wrong.size} of {self.n} draws are impossible under the distribution, first token "
-                    f"{token[first]} of "
-                    f"group {group[first]} in place {first % case.batch} of call {first // case.batch}")
+        sentence = (f"{wrong.size} of {self.n} draws are impossible, first token {token[first]} of row {group[first]} "
+                    f"in place {first % case.batch} of call {first // case.batch}")
         of_mask = wrong[inside[wrong]]
         of_mask = of_mask[np.isneginf(case.logits[group[of_mask], token[of_mask]])]
         name = "support"

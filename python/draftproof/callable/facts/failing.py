@@ -23,15 +23,12 @@ from ..drive.schedule import Trial, run_of
 from ..drive.snippet import snippet_of
 from ..evidence.sample_judge import Judgement
 from ..outcome import Failure, kind_of
-from .dependence import CALLS, CALM, dependence, dependent
 from .described import described
-from .hypotheses import explained, is_of_noise, observed_of
-from .pairs import Minimal, minimal
+from .needs import CALLS, CALM, Minimal, dependence, dependent, minimal
+from .predict import explained, is_of_noise, observed_of
 
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
-SHRINK_SECONDS = 3.0
-SHRINK_TIMES = 3.0
-SHRINK_SHARE = 0.25
+SHRINK_SECONDS, SHRINK_TIMES, SHRINK_SHARE = 3.0, 3.0, 0.25
 #: Cases on which an explanation is tried: of the failing one's kind, spread over the sweep, and of those that passed;
 #: seconds of drawing.
 AKIN, SPREAD, SEEN, OTHERS_SECONDS = 6, 8, 4, 8.0
@@ -73,8 +70,7 @@ class Explainer:
             return self._of_requests(trial, trial.judgement)
         if isinstance(trial.case, ConstrainedCase):
             return self._of_constrained(trial, trial.judgement)
-        before, smallest, rule, text = self._explained(trial, trial.judgement)
-        return self.plain(trial, text, rule, smallest, before)
+        return self._explained(trial, trial.judgement)
 
     def plain(self, trial: Trial, text: str = "", rule: str = "", smallest: Any = None, before: Any = None) -> Failure:
         """A failure with what is known of it."""
@@ -87,60 +83,76 @@ class Explainer:
         return Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}", code, judgement.n,
                        judgement.distance, text, rule, before)
 
-    def _explained(self, trial: Trial, judgement: Judgement) -> tuple[Any, Any, str, str]:
-        """The case before, if it is needed, the smallest case that fails, what explains it, and that with what the
-        failure needs."""
-        case, end = trial.case, self._end_of_reruns(trial)
+    def _end(self, trial: Trial, times: float = 1.0) -> float:
+        """Of runs that shrink a failure, or tell on what it depends."""
+        now = self.clock()
+        return now + min(SHRINK_SHARE * (self.deadline - now),
+                         times * max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
+
+    def _judged(self, case: Any, n: int, seed: int, alpha: float, end: float, driver: Driver | None = None,
+                before: Any = None, between: Any = None) -> Judgement | None:
+        """Of n draws of a case, with a call of another before it, or before each of its own; None: there is no time,
+        or a call fails."""
+        driver = driver or self.driver
+        run = run_of(driver, case, seed)
+        try:
+            if before is not None:
+                run_of(driver, before, seed).draw(1)
+            while run.n < n:
+                if run.n and self.clock() >= end:
+                    return None
+                if between is not None and self.callee.taken(between) is between:
+                    run_of(driver, between, seed).draw(1)
+                run.draw(run.n + 1)
+            return run.judge(alpha)
+        except (CallFailure, Error):
+            return None
+
+    def _explained(self, trial: Trial, judgement: Judgement) -> Failure:
+        case, end = trial.case, self._end(trial, 4.0)
+
+        def found(other: Any, seed: int, between: Any) -> bool | None:
+            again = self._judged(other, judgement.n, seed, CALM, end, between=between)
+            return None if again is None else again.biased
 
         def fails(smaller: Any, times: int) -> bool | None:
             n = smaller.logits.shape[0] if isinstance(smaller, FilterCase) else times * judgement.n
-            again = Trial(smaller, run_of(self.driver, smaller, trial.run.seed), trial.alpha if times == 1 else CALM, n,
-                          n, self.clock)
-            try:
-                again.draw(n, end)
-                return None if not again.is_whole else again.look(True)
-            except (CallFailure, Error):
-                return False
+            again = self._judged(smaller, n, trial.run.seed, trial.alpha if times == 1 else CALM, end)
+            return again.biased if again is not None else None if self.clock() >= end else False  # another failure
 
         before = self._needed_before(trial)
-        needed = (CALLS if before is not None else "" if judgement.suspect and judgement.name != "pairs"
-                  else self._dependence(case, judgement.n, trial))
-        end = self._end_of_reruns(trial)
-        smallest = Minimal(case) if before is not None or needed == CALLS else minimal(case, judgement.group, fails)
+        needed = CALLS if before is not None else ""
+        if before is None and (not judgement.suspect or judgement.name == "pairs"):
+            needed = dependence(case, self.callee.probe_case(), trial.run.seed, found)
+        end = self._end(trial)
+        smallest = Minimal(case) if needed == CALLS else minimal(case, judgement.group, fails)
         others = functools.cache(lambda: list(self._others(trial, judgement)))
-        found = explained(trial.run, judgement, others, self.callee.filter_order())
-        text = dependent(needed, str(found)) or described(observed_of(trial.run, judgement.group))
-        return before, smallest.case, dependent(needed, found.words), "; ".join(filter(None, [text, str(smallest)]))
+        rule = explained(trial.run, judgement, others, self.callee.filter_order())
+        text = dependent(needed, str(rule)) or described(observed_of(trial.run, judgement.group))
+        return self.plain(trial, "; ".join(filter(None, [text, str(smallest)])), dependent(needed, rule.words),
+                          smallest.case, before)
 
     def _needed_before(self, trial: Trial) -> Any:
         """The case before, if this one passes without a call of it: on a copy of the callable that was never called,
         where there is one."""
-        case, end = trial.case, self._end_of_reruns(trial)
+        last, end = self.callee.last, self._end(trial)
 
         def fails(before: Any) -> bool | None:
-            driver = self.driver if self.fresh is None else Driver(copy.deepcopy(self.fresh), self.driver.time_limit,
-                    self.driver.distribution, self.driver.shards)
-            again = Trial(case, run_of(driver, case, trial.run.seed), trial.alpha, trial.run.n, trial.run.n, self.clock)
-            try:
-                if before is not None:
-                    run_of(driver, before, trial.run.seed).draw(1)
-                again.draw(trial.run.n, end)
-                return again.look(True) if again.is_whole else None
-            except (CallFailure, Error):
-                return None
+            driver = self.driver if self.fresh is None else Driver(
+                copy.deepcopy(self.fresh), self.driver.time_limit, self.driver.distribution, self.driver.shards)
+            found = self._judged(trial.case, trial.run.n, trial.run.seed, trial.alpha, end, driver, before)
+            return None if found is None else found.biased
 
-        last = self.callee.last
         return last if last is not None and fails(None) is False and fails(last) else None
 
     def _others(self, trial: Trial, judgement: Judgement) -> Iterator[Any]:
         """Runs that did not choose an explanation of this one: its own case with fresh seeds, other rows, another
         batch; cases of its kind, those next to it first; others from all over the sweep; some that passed. Each is
         drawn when it is asked for."""
-        case, end = trial.case, self.clock() + OTHERS_SECONDS
+        case, end, noise = trial.case, self.clock() + OTHERS_SECONDS, is_of_noise(judgement)
         drawn = [run_of(self.driver, other, trial.run.seed + 104_729 * i) for i, other in enumerate(varied(case), 1)]
         names = [entry.name for entry in self.swept]
         at = names.index(case.name) if case.name in names else 0
-        noise = is_of_noise(judgement)
         near = sorted((entry for entry in self.swept if entry.name != case.name and (entry.separates or noise)),
                       key=lambda entry: abs(names.index(entry.name) - at))
         akin = [entry for entry in near if kind_of(entry.name) == kind_of(case.name) or (noise and entry.has_rng)]
@@ -156,10 +168,11 @@ class Explainer:
             if other is not None and size_of(other.case) <= max(ELEMENTS // 4, size_of(case)):
                 drawn.append(other.run)
         for run in drawn:
-            n = run.case.logits.shape[0] if isinstance(run.case,
-                                                       FilterCase) else max(getattr(run.case, "n_max", None) or 0, 1)
-            n = trial.run.n if kind_of(run.case.name) == kind_of(case.name) and not isinstance(run.case,
-                    FilterCase) else n
+            n = max(getattr(run.case, "n_max", None) or 0, 1)
+            if isinstance(run.case, FilterCase):
+                n = run.case.logits.shape[0]
+            elif kind_of(run.case.name) == kind_of(case.name):
+                n = trial.run.n
             try:
                 while run.n < n and (run.n == 0 or self.clock() < end):
                     run.draw(run.n + 1)
@@ -171,54 +184,23 @@ class Explainer:
     def _of_requests(self, trial: Trial, judgement: Judgement) -> Failure:
         """What is said is what was measured: of the smallest case that fails, what all of its wrong tokens have in
         common."""
-        end, case = self._end_of_reruns(trial, 2.0), trial.case
-        judgements = {case: judgement}
+        end, case, found = self._end(trial, 2.0), trial.case, {trial.case: judgement}
 
         def fails(smaller: RequestCase, _: int) -> bool | None:
-            run = run_of(self.driver, smaller, trial.run.seed)
-            try:
-                while run.n < judgement.n and self.clock() < end:
-                    run.draw(run.n + 1)
-                if run.n < judgement.n:
-                    return None
-                judgements[smaller] = run.judge(trial.alpha)
-                return judgements[smaller].biased
-            except (CallFailure, Error):
-                return False
+            again = self._judged(smaller, judgement.n, trial.run.seed, trial.alpha, end)
+            if again is not None:
+                found[smaller] = again
+            return again.biased if again is not None else None if self.clock() >= end else False
 
         smallest = minimal(case, 0, fails).case
-        found = judgements[smallest]
-        code = snippet_of(self.driver.sampler, smallest, found.n, trial.run.seed)
-        return Failure(found.name, smallest, f"{case.name}: {found.sentence}", code, judgement.n, found.distance)
+        code = snippet_of(self.driver.sampler, smallest, found[smallest].n, trial.run.seed)
+        return Failure(found[smallest].name, smallest, f"{case.name}: {found[smallest].sentence}", code, judgement.n,
+                       found[smallest].distance)
 
     def _of_constrained(self, trial: Trial, judgement: Judgement) -> Failure:
         """A run's own words for its illegal tokens and states, if another run gives the same."""
         again = run_of(self.driver, trial.case, trial.run.seed + 1)
         again.draw(judgement.n)
         suspect = trial.run.suspect
-        return self.plain(trial,
-                          *2 * (suspect if again.judge(trial.alpha).biased and again.suspect == suspect else "",))
-
-    def _end_of_reruns(self, trial: Trial, times: float = 1.0) -> float:
-        now = self.clock()
-        return now + min(SHRINK_SHARE * (self.deadline - now),
-                         times * max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
-
-    def _dependence(self, case: Any, n: int, trial: Trial) -> str:
-        """What the failure of the case depends on beside rows and parameters: SEEDS, CALLS or ''."""
-        end = self._end_of_reruns(trial, 4.0)
-
-        def found(other: Any, seed: int, between: Any) -> bool | None:
-            run = run_of(self.driver, other, seed)
-            try:
-                while run.n < n:
-                    if self.clock() >= end:
-                        return None
-                    if between is not None and self.callee.taken(between) is between:
-                        run_of(self.driver, between, seed).draw(1)
-                    run.draw(run.n + 1)
-                return run.judge(CALM).biased
-            except (CallFailure, Error):
-                return None
-
-        return dependence(case, self.callee.probe_case(), trial.run.seed, found)
+        same = suspect if again.judge(trial.alpha).biased and again.suspect == suspect else ""
+        return self.plain(trial, same, same)

@@ -1,18 +1,16 @@
-"""What came in a run, as deviations see it: its log probability under the sound rule, the regimes that it falls into,
-and rules, each of which gives it another."""
+"""What came in a run, as deviations see it: draws under a rule, and the regimes that they fall into."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Callable, Iterable, Iterator, Protocol
+from typing import Callable, Iterable, Iterator
 
 import numpy as np
 
 from ..cases.sample_cases import shown
 from ..evidence import evidence
-from .filter_deviations import FILTERS, Deviation, Params, is_on
-from .row_deviations import Rows
+from .grammar import FILTERS, Deviation, Params, Rows, is_on, switched_off
 
 #: Share of a token that comes whatever the rule is.
 STRAY = 1e-3
@@ -28,12 +26,10 @@ ELEMENTS = 1 << 21
 
 @dataclasses.dataclass(frozen=True)
 class Regime:
-    """words: '' of all; here: [n]; is_outcome: it says what came of a draft, so only of what was drawn then it tells;
-    is_rare: it costs more."""
+    """words: '' of all; here: [n]; is_rare: it costs more."""
 
     words: str
     here: np.ndarray
-    is_outcome: bool = False
     is_rare: bool = False
 
 
@@ -49,25 +45,103 @@ class Draws:
         return {name: value[chosen] for name, value in self.params.items()}, self.place[chosen], self.batch
 
 
-class Rule(Protocol):
-    """A rule over what came in a run."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """Draws [m] of one kind, `what`, from rows of a table [R, V] of probabilities. row, token: [m]; of: [m], which of
+    the [n] that came each is of. look(): which [m] usual readings disagree on, and the table without what they disagree
+    on. among: draws [m] that are looked at by themselves, in words."""
+
+    what: str
+    table: np.ndarray
+    row: np.ndarray
+    token: np.ndarray
+    of: np.ndarray
+    look: Callable[[], tuple[np.ndarray, np.ndarray]]
+    among: Iterable[tuple[str, np.ndarray]] = ()
+
+    @functools.cached_property
+    def looked(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.look()
+
+    def against(self, here: np.ndarray, draws: Draws) -> tuple[int, list[float]]:
+        """Of those `here` [n]: how many cannot come, and nats against the others, as an audit bets on a sound
+        callable's."""
+        excused, table = self.looked
+        asked, p = here[self.of] & ~excused, table[self.row, self.token]
+        open_ = np.flatnonzero(asked & (p > 0.0))
+        wrong = np.count_nonzero(asked) - len(open_)
+        if len(open_) < 8:
+            return wrong, []
+        rows, row, token = evidence.Rows(table, np.zeros((0, 0), bool), table), self.row[open_], self.token[open_]
+        found = evidence.ranks(rows, row, token, np.random.default_rng(len(open_)))
+        bets = [bet.log_e for bet in (*evidence.bets_on_ranks(found, *draws.at(self.of[open_]), row),
+                                      *evidence.bets_on_marks(rows, row, token))]
+        among = [inside[open_] for _, inside in self.among]
+        return wrong, bets + [evidence.uniform_log_e(found.by_rank[inside]) for inside in among if inside.sum() >= 8]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rule:
+    """A rule over what came, [n], over a vocabulary of this size, as draws. given: rows that it draws from, or filters;
+    kept: [n, V], what came of filters."""
+
+    n: int
+    size: int
+    make: Callable[[], list[Part]]
+    given: Rows | None = None
+    kept: np.ndarray | None = None
+
+    @functools.cached_property
+    def parts(self) -> list[Part]:
+        return self.make()
 
     def __call__(self) -> np.ndarray:
         """[n] log probabilities."""
+        out = np.zeros(self.n)
+        for part in self.parts:
+            chance = np.nan_to_num(part.table[part.row, part.token].astype(np.float64))
+            np.add.at(out, part.of, np.log((1.0 - STRAY) * chance + STRAY / self.size))
+        return out
 
-    def excused(self) -> np.ndarray | bool:
+    @property
+    def tiny(self) -> float:
+        """What cannot come is below."""
+        return float(np.log(1.5 * STRAY / self.size))
+
+    def excused(self) -> np.ndarray:
         """[n]: what usual readings of the rule's parameters disagree on."""
+        return np.any([np.bincount(part.of, part.looked[0], self.n) > 0.0 for part in self.parts], axis=0)
 
     def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        """Nats against the rule, as an audit finds them against a sound callable: what came `here` [n] is judged with
-        the rule in the place of the sound one. Infinite where it cannot come."""
+        """Nats against the rule: what came `here` [n] is judged with the rule in the place of the sound one. Infinite
+        where it cannot come."""
+        found = [part.against(here, draws) for part in self.parts]
+        bets = [bet for _, of_part in found for bet in of_part]
+        if sum(wrong for wrong, _ in found) > STRAY * np.count_nonzero(here):
+            return float("inf")
+        return max(bets) - float(np.log(len(bets))) if bets else 0.0
+
+
+def of_rows(given: Rows, row: np.ndarray, token: np.ndarray) -> Rule:
+    """Draws [n] of rows that a deviation gives."""
+    def look() -> tuple[np.ndarray, np.ndarray]:
+        rows = evidence.Rows.of(given.logits, given.params)
+        p = rows.probabilities
+        if given.draws is not None:
+            p = np.where(rows.zone, 0.0, np.nan_to_num(given.probabilities.astype(np.float64)))
+            p = np.divide(p, p.sum(axis=1, keepdims=True), out=np.zeros_like(p), where=p.any(axis=1, keepdims=True))
+        return rows.zone[row, token], p
+
+    return Rule(len(row), given.logits.shape[1], lambda: [
+        Part("draws", given.probabilities, row, token, np.arange(len(row)), look,
+             [(f" of {given.about(r)}", row == r) for r in range(min(64, len(given.logits)))])], given)
 
 
 @dataclasses.dataclass(frozen=True)
 class Observed:
     """of_sound: the sound rule, sound: [n] its log probabilities, of what cannot come below `tiny`; rules(): deviations
-    whose make() is a Rule; size: logits that one is tried on; always: regimes that all of it is in; repeats(): nats for
-    draws that repeat others, and of which; lost(): seeds that draw alike."""
+    whose make() is another; size: logits that one is tried on; repeats(): nats for draws that repeat others, and of
+    which; lost(): what is lost of seeds that draw alike."""
 
     of_sound: Rule
     sound: np.ndarray
@@ -76,109 +150,58 @@ class Observed:
     regimes: list[Regime]
     size: int
     draws: Draws
-    always: list[str] = dataclasses.field(default_factory=list)
     repeats: Callable[[], tuple[float, str]] = lambda: (0.0, "")
     lost: Callable[[], str] = lambda: ""
 
     def here(self, words: str) -> np.ndarray:
         """[n]: which of it is in the regime of this name."""
-        everything = np.ones(len(self.sound), bool)
-        return everything if words in self.always else next(
-            (regime.here for regime in self.regimes if regime.words == words), ~everything)
+        return next((regime.here for regime in self.regimes if regime.words == words), np.zeros(len(self.sound), bool))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class OfRows:
-    """Log probabilities of draws [n] of rows that a rule gives. row, token: [n]."""
-
-    given: Rows
-    row: np.ndarray
-    token: np.ndarray
-
-    def __call__(self) -> np.ndarray:
-        p = self.given.probabilities
-        return log_of(p[self.row, self.token].astype(np.float64), p.shape[1])
-
-    @functools.cached_property
-    def rows(self) -> evidence.Rows:
-        """As the rule has them: what lies in the zone of the usual readings is not judged."""
-        rows = evidence.Rows.of(self.given.logits, self.given.params)
-        if self.given.draws is None:
-            return rows
-        p = np.where(rows.zone, 0.0, np.nan_to_num(self.given.probabilities.astype(np.float64)))
-        total = p.sum(axis=1, keepdims=True)
-        return evidence.Rows(np.divide(p, total, out=np.zeros_like(p), where=total > 0.0), rows.zone, p)
-
-    def excused(self) -> np.ndarray | bool:
-        return self.rows.zone[self.row, self.token]
-
-    def refuted(self, here: np.ndarray, draws: Draws) -> float:
-        rows, row, token = self.rows, self.row, self.token
-        zone = rows.zone[row, token]
-        impossible = here & (rows.probabilities[row, token] <= 0.0) & ~zone
-        if np.count_nonzero(impossible) > STRAY * np.count_nonzero(here):
-            return float("inf")
-        open_ = np.flatnonzero(here & ~impossible & ~zone)
-        if not open_.size:
-            return 0.0
-        ranks = evidence.ranks(rows, row[open_], token[open_], np.random.default_rng(open_.size))
-        bets = [*evidence.bets_on_ranks(ranks, *draws.at(open_), row[open_]),
-                *evidence.bets_on_marks(rows, row[open_], token[open_])]
-        return max(bet.log_e for bet in bets) - float(np.log(len(bets)))
-
-
-def tiny_of(size: int) -> float:
-    return float(np.log(1.5 * STRAY / size))
-
-
-def log_of(chance: np.ndarray, size: int) -> np.ndarray:
-    return np.log((1.0 - STRAY) * np.nan_to_num(chance) + STRAY / size)
-
-
-def always_of(params: Params) -> list[str]:
-    """The regimes of parameters that are one value throughout."""
-    return [*(f"rows with {name} {shown(value[0])}" for name,
-              value in params.items() if len(value) and (value == value[0]).all()),
-            *(f"rows with {words}" for words, here in _ranges(params) if here.all())]
+def regimes_of(draws: Draws, impossible: np.ndarray, more: Iterable[tuple[str, np.ndarray]] = ()) -> list[Regime]:
+    """impossible: [n], what cannot come: from its first place of the batch on is a regime too. A regime of everything
+    tells the failing case from others: of ranges and values of parameters, and of `more`."""
+    params, place, batch = draws.params, draws.place, draws.batch
+    of, everything = np.unique(place[impossible]), np.ones(len(place), bool)
+    begin, end = (int(of[0]), int(of[-1]) + 1) if of.size else (0, batch)
+    filtered = np.logical_or.reduce([is_on(name, params[name]) for name in FILTERS if name in params])
+    named = [*more, *_ranges(params)]
+    within = [*evidence.classes(params, place, batch), ("no filter", ~filtered), ("a filter", filtered),
+              (f"places of the batch from {begin} on", (place >= begin) & (16 <= begin < batch - 1)), *named]
+    within = [(words, here) for words, here in within if here.any() and not here.all()]
+    within += [(f"{name} {shown(value[0])}", everything) for name, value in params.items()
+               if len(value) and (value == value[0]).all()]
+    within += [(words, here) for words, here in named if here.all()]
+    out = [Regime("", everything), *(
+        Regime(words if words.startswith(("the ", "places", "requests", "calls")) else f"rows with {words}", here)
+        for words, here in within)]
+    if len(of) >= 3:
+        strides = [(f"{of[0] % step} of every {step}", place % step == of[0] % step,
+                    (len(of) - 1) * np.log(step) * (of % step == of[0] % step).all())
+                   for step in (2, 3, 4, 5, 6, 7, 8, 16, 32)]
+        out += [Regime(f"places {words}", here, True) for words, here, nats in (
+            (f"of the batch from {begin} on", place >= begin, -len(of) * np.log(max(1.0 - begin / batch, 1e-9))),
+            (f"of the batch before {end}", place < end, -len(of) * np.log(end / batch)), *strides)
+                if nats > BY_CHANCE and here.any() and not here.all()]
+    return out
 
 
 def _ranges(params: Params) -> Iterator[tuple[str, np.ndarray]]:
     """Where a branch may begin: draws whose parameter is on and below or above a bound."""
     for name, (below, above) in RANGES.items():
-        value = params.get(name, np.zeros(0))
-        on = value > 0.0 if name != "top_p" else value < 1.0
-        yield from ((f"{name} below {bound:g}", on & (value < np.float32(bound))) for bound in below)
-        yield from ((f"{name} above {bound:g}", on & (value > np.float32(bound))) for bound in above)
+        if name in params:
+            value = params[name]
+            on = value > 0.0 if name != "top_p" else value < 1.0
+            yield from ((f"{name} below {bound:g}", on & (value < np.float32(bound))) for bound in below)
+            yield from ((f"{name} above {bound:g}", on & (value > np.float32(bound))) for bound in above)
 
 
-def regimes_of(params: Params, place: np.ndarray, batch: int, impossible: np.ndarray | None = None,
-               first: Iterable[tuple[str, np.ndarray]] = ()) -> list[Regime]:
-    """impossible: [n], what cannot come: from its first place of the batch on is a regime too. first: regimes before
-    all others."""
-    of = np.unique(place[impossible]) if impossible is not None else np.zeros(0, np.int64)
-    begin, end = (int(of[0]), int(of[-1]) + 1) if of.size else (0, batch)
-    filtered = np.logical_or.reduce([is_on(name, params[name]) for name in FILTERS if name in params])
-    more = [("no filter", ~filtered), ("a filter", filtered)]
-    if 16 <= begin < batch - 1:
-        more.insert(0, (f"places of the batch from {begin} on", place >= begin))
-    out = [Regime("", np.ones(len(place), bool))]
-    for words, here in (*first, *evidence.classes(params, place, batch), *more, *_ranges(params)):
-        out.append(Regime(words if words.startswith(("the ", "places", "requests")) else f"rows with {words}", here))
-    if len(of) >= 3:
-        for words, here, share in ((f"from {begin} on", place >= begin, 1.0 - begin / batch),
-                                   (f"before {end}", place < end, end / batch)):
-            if 0.0 < share < 1.0 and -len(of) * np.log(share) > BY_CHANCE:
-                out.append(Regime(f"places of the batch {words}", here, is_rare=True))
-        out += [Regime(f"places {of[0] % step} of every {step}", place % step == of[0] % step, is_rare=True)
-                for step in (2, 3, 4, 5, 6, 7, 8, 16, 32)
-                if (of % step == of[0] % step).all() and (len(of) - 1) * np.log(step) > BY_CHANCE]
-    return out[:1] + [regime for regime in out[1:] if regime.here.any() and not regime.here.all()]
-
-
-def masked(logits: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Regimes of rows by their masks."""
-    share = np.isneginf(logits).mean(axis=1)
-    return [("masked tokens", share > 0.0), ("most tokens masked", share > 0.5)]
+def of_logits(rows: Rows) -> Iterator[tuple[str, np.ndarray]]:
+    """Regimes of rows [n] by their masks, and by their likeliest token before filters."""
+    share = np.isneginf(rows.logits).mean(axis=1)
+    top = Rows(rows.logits, switched_off(rows.params, *FILTERS)).probabilities.max(axis=1)
+    yield from (("masked tokens", share > 0.0), ("most tokens masked", share > 0.5))
+    yield from ((f"a token of {bound:g} or more", top >= bound) for bound in (0.5, 0.9, 0.99))
 
 
 def window(around: int, count: int, most: int) -> np.ndarray:
