@@ -170,18 +170,23 @@ class Engine:
         return self.filtered[key]
 
     def draw(self, probs: numpy.ndarray, moment: Moment) -> int:
+        probs = self.see("probs", probs, moment)
         u = self.see("uniform", moment.request.rng.random(), moment)
         return int(min(SIZE - 1, numpy.searchsorted(numpy.cumsum(probs), u * probs.sum(), "right")))
 
     def step(self, request: Request) -> list[tuple[int, str]]:
         """Yields (token, kind) of one step: drafts while they are accepted, then a recovered or a bonus token."""
-        if "speculation" not in self.traits:
+        if not {"speculation", "n-grams"} & self.traits:
             yield self.draw(self.probs(Moment(request)), Moment(request)), "plain"
             return
         for _ in range(DRAFTS):
             raw = self.raw(request.prompt + request.out)
             warm = max(0.1, request.body.get("temperature", 1.0))
             draft = filtered(0.7 * raw + self.drift[raw.argmax()], warm, -1, 1.0, 0.0, frozenset())
+            if "n-grams" in self.traits:
+                ids = request.prompt + request.out
+                draft = numpy.eye(SIZE)[next((ids[at + 2] for at in range(len(ids) - 3, -1, -1)
+                                              if request.out and ids[at:at + 2] == ids[-2:]), raw.argmin())]
             token = int(min(SIZE - 1, numpy.searchsorted(numpy.cumsum(draft), request.rng.random(), "right")))
             moment = Moment(request, "draft")
             target = self.probs(moment)

@@ -96,6 +96,14 @@ FAULTS = {
     "filters before the temperature on drafts": Fault("order", lambda value, moment: value | {"filters first"}, drafted,
                                                       SPECULATION),
     "accepts 1.5 p/q": Fault("accept", times(1.5), traits=SPECULATION),
+    "n-gram draft drawn again": Fault("residual", lambda value, moment: moment.target,
+                                      traits=SPECULATION | {"n-grams", "refuses logit_bias"}),
+    "2 % of mass mixed in": Fault("probs", lambda value, moment: 0.98 * value + 0.02 / len(value)),
+    "2 % of mass over the kept tokens": Fault("probs", lambda value, moment: 0.98 * value + 0.02 * (value > 0)
+                                              / numpy.count_nonzero(value)),
+    "random numbers of 8 bits": Fault("uniform", lambda u, moment: numpy.floor(256 * u) / 256),
+    "repetition_penalty of a default": Fault("repetition_penalty", lambda value, moment: 1.1 if value == 1 else value),
+    "temperature at least 0.5": Fault("temperature", lambda value, moment: max(value, 0.5) if value else value),
     "recovered token from p": Fault("residual", lambda value, moment: moment.target, traits=SPECULATION),
     "stale drafts": Fault("row", late("row"), drafted, SPECULATION),
     "penalties do not see the last token on drafts": Fault("history", lambda value, moment: value[:-1], drafted,
@@ -131,5 +139,5 @@ FAULTS = {
 SOUND = ("", "noise", "rounded", "filters first", "top_p over all", "penalties over the prompt", "window of 64",
          "stop kept", "stop is not listed", "last token is not listed", "seeds of 64 bits", "lists after temperature",
          "choices differ", "none is one", "eos is passed over", "accepts bad values", "speculation", "refuses min_p",
-         "refuses logit_bias", "refuses token ids", "refuses seed", "refuses n", "gives ids",
+         "refuses logit_bias", "refuses token ids", "refuses seed", "refuses n", "gives ids", "n-grams",
          "beams by length")

@@ -9,7 +9,7 @@ from fake_engine import Engine, Moment, Request, ids_of
 from fake_faults import FAULTS, SOUND
 
 #: Peculiarities that are no matter of draws.
-FORMS = ("no logprobs", "no model", "redirects", "needs a key", "as TensorRT-LLM", "ends at top_k")
+FORMS = ("no logprobs", "no model", "redirects", "needs a key", "as TensorRT-LLM", "ends at top_k", "is busy")
 
 
 class Fake(ThreadingHTTPServer):
@@ -26,7 +26,7 @@ class Fake(ThreadingHTTPServer):
         self.how = frozenset(how) | (fault.traits if fault else frozenset())
         self.engine = Engine(fault, self.how, seed)
         self.url, self.sent, self.keys, self.crash = f"http://127.0.0.1:{self.server_address[1]}", 0, set(), ""
-        self.ended = False
+        self.ended, self.asked = False, 0
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
@@ -136,5 +136,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked += 1
+        if "is busy" in self.server.how and self.server.asked % 9 == 0:
+            return self.send(429, "{}", {"Retry-After": "0"})
         kind = "text/event-stream" if body.get("stream") else "application/json"
         return self.send(*self.server.reply(self.path, body), {"Content-Type": kind})

@@ -68,6 +68,14 @@ def test_a_planted_fault_is_found(serve, how, question, name):
         assert any(how.replace(" ignored", " is ignored") in line.words for line in accused), str(found)
 
 
+@pytest.mark.parametrize("how,name", [
+    ("n-gram draft drawn again", "draws, repetitions"), ("2 % of mass over the kept tokens", "draws, whole"),
+    ("repetition_penalty of a default", "draws, ")])
+def test_a_bet_finds_what_engines_are_known_to_do(how, name):
+    found = server_faults.audited((how,), 9600, 2, only=("draws",))
+    assert any(line.question.startswith(name) for line in found.lines if line.verdict == "biased"), str(found)
+
+
 @pytest.mark.parametrize("how,only,name", [
     ("accepts 1.5 p/q", "draws", "draws, unexpected"), ("recovered token from p", "speculation", "draws, unexpected"),
     ("recovered token from p under a mask", "parameters", "draws under a schema, unexpected")])
@@ -100,6 +108,11 @@ def test_a_sound_server_is_not_accused(serve, how, name, words):
     assert (found.verdict, found.exit_code) == ("consistent", 0), str(found)
     assert "would have been found" in found.sentence
     assert any(line.question == name and words in line.words for line in found.lines), str(found)
+
+
+def test_a_server_that_is_busy_is_asked_again(serve):
+    found = draftproof.audit_server(serve("is busy").url, only=("seeds",), tokens=600, connections=2)
+    assert found.verdict == "consistent", str(found)
 
 
 def test_a_saved_run_is_judged_alike_and_holds_no_key(serve, tmp_path, capsys, monkeypatch):

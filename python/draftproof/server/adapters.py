@@ -110,7 +110,8 @@ class Step:
 @dataclass
 class Text:
     """One answer. `counted`, `prompted`: the server's own counts of tokens, None where it gives none. `ids`: of all
-    tokens, where they stand beside the lists. `accepted`: the server's count of accepted drafts."""
+    tokens, where they stand beside the lists. `accepted`: the server's count of accepted drafts. `before`: the prompt's
+    ids, where it was asked so."""
 
     steps: list[Step]
     text: str
@@ -119,6 +120,7 @@ class Text:
     prompted: int | None = None
     ids: list[int] = field(default_factory=list)
     accepted: int = 0
+    before: list[int] = field(default_factory=list)
 
 
 @dataclass

@@ -26,6 +26,7 @@ CASES = {
     "top_p": {"temperature": 1.0, "top_k": -2, "top_p": 0.9},
     "top_k": {"temperature": 1.0, "top_k": 7, "top_p": 0.9},  # so short that top_p over all tokens often cuts nothing
     "temperature": {"temperature": 0.6, "top_k": -2},
+    "whole": {"temperature": 0.3, "top_k": -1},  # so cold that what is beyond the list hardly ever comes
 }
 # Prompts of token ids, so that penalties over the prompt are known; the cut at min_p shows a wrong penalty at once.
 # The temperature shows what is added behind it.
@@ -177,8 +178,7 @@ class Collector:
             cases["penalties"] = dict(PENALTIES)
             if self.offers("logit_bias"):
                 cases["penalties"]["logit_bias"] = {str(token): BIAS for token in sorted(set(ids), key=ids.count)[-6:]}
-        # twice: accepting drafts too often shows best there
-        turn = [*cases.items(), ("temperature", CASES["temperature"])]
+        turn = list(cases.items())
         texts = max(1, self.tokens_max // (self.length * len(turn)))
         batch, done, begin = max(2, self.wire.connections), 0, time.monotonic()
         while done < texts and self.wire.left_s() > 0:

@@ -43,7 +43,7 @@ def _ended(j: Judge) -> None:
 
 def _answered(j: Judge) -> None:
     bad = [number for number, record in enumerate(j.records)
-           if record.question not in ("probe", "parameters", "speculation") and record.status not in (0, 200)]
+           if record.question not in ("probe", "parameters", "speculation") and record.status not in (0, 200, 429)]
     if bad:
         record = j.records[bad[0]]
         j.add("answers", "failure", f"{len(bad)} of {len(j.records)} requests failed; the first with "

@@ -12,15 +12,17 @@ import numpy as np
 from .. import _core, _forms
 from .._core import Error
 from .._results import Audit, audit_of
+from . import bets
 from .adapters import Step, Text
 from .visible import Reading, Visible, resolution, visible
 
 if TYPE_CHECKING:
     from .._types import Array
 
-# 1e-6 over all: cases, neighbouring seeds, draws under a schema, and unexpected tokens with and without one.
-LEVEL = 1e-6 / 5
-TESTS = 14  # of one case at most
+# 1e-6 over all: cases, neighbouring seeds, draws under a schema, unexpected tokens with and without one, repetitions.
+LEVEL = 1e-6 / 6
+TESTS = 15  # of one case at most
+GRAMS = (0, 1, 2, 3)  # tokens that a drafter by n-grams looks for; none: whatever came, as penalties see it
 EVENTS = {"shell": "tokens that a 3 % smaller cut drops were", "edge": "the last kept token was",
           "rest": "tokens beyond the list were"}
 
@@ -36,24 +38,28 @@ class Found:
 
 
 class Row(NamedTuple):
-    """A draw: distribution, rank of the drawn token (len(keys): beyond the list), its text and position there."""
+    """A draw: distribution, rank of the drawn token (len(keys): beyond the list), its text and position there. again:
+    for each of GRAMS how probable the tokens of the list are that came before behind the same tokens."""
 
     seen: Visible
     rank: int
     text: int
     position: int
+    again: tuple[float, ...] = (0.0,) * len(GRAMS)
+    is_again: tuple[bool, ...] = (False,) * len(GRAMS)
 
 
 @dataclass
 class Drawn:
     """Draws of one case under one reading; `outside` holds (record, position, token) of probability 0, `beyond` those
-    beyond a list whose tail has at most the probability `bound` in all."""
+    beyond a list, with the most that its tail has; `inside` counts the others of such lists, `bound` sums all tails."""
 
     tokens: int = 0
     skipped: int = 0
     rows: list[Row] = field(default_factory=list)
     outside: list[tuple[int, int, Any]] = field(default_factory=list)
-    beyond: list[tuple[int, int, Any]] = field(default_factory=list)
+    beyond: list[tuple[int, int, Any, float]] = field(default_factory=list)
+    inside: int = 0
     bound: float = 0.0
 
     @property
@@ -72,7 +78,8 @@ def together(cases: list[Drawn]) -> Drawn:
     def every(name: str) -> list:
         return [one for case in cases for one in getattr(case, name)]
     return Drawn(sum(case.tokens for case in cases), sum(case.skipped for case in cases), every("rows"),
-                 every("outside"), every("beyond"), sum(case.bound for case in cases))
+                 every("outside"), every("beyond"), sum(case.inside for case in cases),
+                 sum(case.bound for case in cases))
 
 
 def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step: float | None = None) -> Drawn:
@@ -83,7 +90,9 @@ def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step:
         step = resolution([value for _, text in texts for at in text.steps for _, value in at.top][:2000])
     known = {}
     for number, text in texts:
+        came = _Repetitions(text.before)
         for position, at in enumerate(text.steps):
+            sets = came.add(at.token)
             key = tuple(at.top)
             if key not in known:
                 known[key] = visible(at.top, settings, reading, step)
@@ -92,17 +101,42 @@ def place(texts: list[tuple[int, Text]], settings: dict, reading: Reading, step:
                 drawn.skipped += 1
                 continue
             drawn.tokens += 1
-            drawn.bound += seen.beyond
+            if 0.0 < seen.beyond < 1.0:
+                drawn.bound += seen.beyond
+                drawn.inside += at.token in seen.keys
             if at.token not in seen.keys and seen.beyond:
-                drawn.beyond.append((number, position, at.token))
+                drawn.beyond.append((number, position, at.token, seen.beyond))
             elif at.token not in seen.generous and not seen.rest:
                 drawn.outside.append((number, position, at.token))
             elif seen.ambiguous or len(set(seen.keys)) < len(seen.keys):
                 drawn.skipped += 1
             else:
                 rank = seen.keys.index(at.token) if at.token in seen.keys else len(seen.keys)
-                drawn.rows.append(Row(seen, rank, number, position))
+                listed = max(1e-300, 1.0 - seen.rest)
+                again = tuple(sum(p for key, p in zip(seen.keys, seen.probs) if key in tokens) / listed
+                              for tokens in sets)
+                drawn.rows.append(Row(seen, rank, number, position, again,
+                                      tuple(at.token in tokens for tokens in sets)))
     return drawn
+
+
+class _Repetitions:
+    """A text token by token, and what came behind its last tokens before."""
+
+    def __init__(self, before: list[int]) -> None:
+        self.tokens: list[Any] = []
+        self.behind: dict[tuple, set] = {}
+        for token in before:
+            self.add(token)
+
+    def add(self, token: Any) -> list[set]:
+        """Adds the next token. Returns, for each of GRAMS, which ones came behind so many last tokens before."""
+        last = [tuple(self.tokens[max(0, len(self.tokens) - size):]) for size in GRAMS]
+        again = [set(self.behind.get(one, ())) for one in last]
+        for one in last:
+            self.behind.setdefault(one, set()).add(token)
+        self.tokens.append(token)
+        return again
 
 
 def beyond(honoured: Drawn, texts: list[tuple[int, Text]], settings: dict, reading: Reading, other: Reading) -> float:
@@ -117,19 +151,27 @@ def beyond(honoured: Drawn, texts: list[tuple[int, Text]], settings: dict, readi
     return mass / max(1, count) * honoured.tokens
 
 
-def tested(drawn: Drawn, **options: float) -> Audit:
-    """Returns the core's tests of the draws; options as of audit_draws."""
+def arrays(drawn: Drawn) -> tuple[Array, Array, Array]:
+    """Returns probabilities and ids of the kept tokens [n, width], and ranks [n] of the drawn ones, width if beyond."""
     count, rows = len(drawn.rows), drawn.rows
     width = max((len(row.seen.keys) for row in rows), default=0)
     probs, ids = np.zeros((count, width)), np.full((count, width), -1, np.int64)
     order = {key: number for number, key in enumerate(sorted({key for row in rows for key in row.seen.keys},
                                                              key=lambda key: str(key).zfill(9)))}
-    ranks, shell = np.empty(count, np.int64), np.empty(count, np.int64)
-    for i, (seen, rank, _, _) in enumerate(rows):
-        size = len(seen.keys)
-        probs[i, :size] = np.maximum(seen.probs, 1e-300)
-        ids[i, :size] = [order[key] for key in seen.keys]
-        ranks[i], shell[i] = rank if rank < size else width, size - len(seen.shell_keys)
+    ranks = np.empty(count, np.int64)
+    for i, row in enumerate(rows):
+        size = len(row.seen.keys)
+        probs[i, :size] = np.maximum(row.seen.probs, 1e-300)
+        ids[i, :size] = [order[key] for key in row.seen.keys]
+        ranks[i] = row.rank if row.rank < size else width
+    return probs, ids, ranks
+
+
+def tested(drawn: Drawn, **options: float) -> Audit:
+    """Returns the core's tests of the draws; options as of audit_draws."""
+    probs, ids, ranks = arrays(drawn)
+    rows = drawn.rows
+    shell = np.array([len(row.seen.keys) - len(row.seen.shell_keys) for row in rows], np.int64)
     places = {"texts": np.array([row.text for row in rows], np.int64),
               "positions": np.array([row.position for row in rows], np.int64)}
     return audit_of(_core.audit_listed({
@@ -159,13 +201,7 @@ def judge(drawn: Drawn) -> list[Found]:
         else:
             words = "ranks of drawn tokens do not follow the stated probabilities"
         found.append(Found(name, test.p_value, words, at))
-    count = len(drawn.beyond)
-    if count > drawn.bound:  # Chernoff
-        number, position, token = drawn.beyond[0]
-        found.append(Found("beyond", math.exp(count - drawn.bound - count * math.log(count / drawn.bound)),
-                           f"tokens beyond the list were drawn {count} times; at most {drawn.bound:.1f} are expected "
-                           "(first: "
-                           f"token {token!r} at position {position} of its text)", (number, position)))
+    found += [Found(name, math.exp(-max(0.0, log_e)), words, at) for name, log_e, words, at in bets.of(drawn)]
     return found
 
 

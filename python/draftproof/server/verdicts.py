@@ -66,6 +66,8 @@ class Judge:
             reader = reference[1] if reference and record.question == "reference" else adapter
             if record.path == reader.path and record.status == 200:
                 self.texts[number] = reader.read(record.answer)
+                if isinstance(record.settings.get("prompt"), list):
+                    self.texts[number].before = record.settings["prompt"]
                 if (record.settings.get("n") or 1) > 1:
                     self.texts[number].counted = None  # of all choices
         speculation.fill(self.records, self.texts)

@@ -110,7 +110,8 @@ def visible(top: list[tuple[object, float]], settings: dict, reading: Reading, s
         elif power == 0.0 or reading.scaled:
             rest = tail
         else:  # below T = 1 each of its tokens, l <= the list's last, has e^(l / T) <= e^l e^((1 / T - 1) last)
-            bound = tail * math.exp(power * values[-1]) / sum(math.exp(value) for value in scaled) if power > 0 else 1.0
+            bound = ((tail + step) * math.exp(power * values[-1]) / sum(math.exp(value) for value in scaled)
+                     if power > 0 else 1.0)
             beyond = min(1.0, max(bound, 1e-300))
     weights = [math.exp(value - scaled[0]) for value in scaled]
     total = sum(weights) / (1.0 - rest) if rest < 1 else math.inf

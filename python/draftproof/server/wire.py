@@ -90,6 +90,12 @@ class Wire:
         if self.key_env:
             headers["Authorization"] = "Bearer " + os.environ[self.key_env]
         text = None if body is None else json.dumps(body)
+        while (answered := self._once(method, path, text, headers))[2] > 0 and self.left_s() > 0:
+            time.sleep(min(answered[2], self.left_s()))
+        return answered[:2]
+
+    def _once(self, method: str, path: str, text: str | None, headers: dict) -> tuple[int, str, float]:
+        """Returns status, text, and the seconds after which a server that is busy may be asked again, else 0."""
         for attempt in (0, 1):
             fresh = getattr(self.kept, "line", None) is None
             try:
@@ -110,7 +116,10 @@ class Wire:
                         "redirects are not followed, give the server's own URL")
         if answer.will_close:
             self.kept.line = None
-        return answer.status, data.decode("utf-8", "replace")
+        after = answer.getheader("Retry-After") or ""
+        wait_s = max(0.1, float(after) if after.isdigit() else 1.0)
+        is_busy = answer.status == 429 or answer.status == 503 and after
+        return answer.status, data.decode("utf-8", "replace"), wait_s if is_busy else 0.0
 
     def get(self, path: str) -> Any:
         """Returns the JSON (else the text) at `path`, None where the server has no such path."""
