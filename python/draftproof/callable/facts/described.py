@@ -59,7 +59,8 @@ def _common(observed: Observed, wrong: np.ndarray) -> str:
 
 def _cells(part: Part) -> Iterator[tuple[float, str]]:
     """Of the draws that are looked at by themselves, the token that is furthest off, by standard deviations."""
-    for words, inside in [("", np.ones(len(part.row), bool)), *part.among]:
+    of_rows = part.what == "draws" and len(part.table) <= len(part.among)
+    for words, inside in [*([] if of_rows else [("", np.ones(len(part.row), bool))]), *part.among]:
         rows, count = np.unique(part.row[inside], return_counts=True)
         p, n = part.table[rows].astype(np.float64), np.count_nonzero(inside)
         due, spread = count @ p, count @ (p * (1.0 - p))
@@ -67,7 +68,7 @@ def _cells(part: Part) -> Iterator[tuple[float, str]]:
         z = np.abs(seen - due) / np.sqrt(np.maximum(spread, 1.0))
         t = int(z.argmax())
         what = f"token {t}" if part.what != "drafts" else ("accepted", "rejected")[t]
-        yield z[t] - bool(words), f"{what}{words}: {due[t]:.1f} of {n} {part.what} expected, {seen[t]} observed"
+        yield z[t], f"{what}{words}: {due[t]:.1f} of {n} {part.what} expected, {seen[t]} observed"
 
 
 def _of_sets(given: Rows, kept: np.ndarray) -> str:

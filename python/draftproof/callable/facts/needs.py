@@ -92,7 +92,7 @@ def minimal(case: Any, group: int, fails: Callable[[Any, int], bool | None]) -> 
         case = failing
         if factor.words:
             needs.append(factor.words)
-        elif high - passes <= max(1, high // 8) and fails(factor.at(passes), 4) is False:
+        elif high - passes <= max(1, high // 8) and fails(factor.at(passes), 4) not in (True, None):
             needs.append(f"{name} {high} ({'off' if name == 'top_k' and not passes else passes} passes)")
         elif name != "vocabulary":  # fewer tokens are another row
             needs.append(f"{name} (seen from {high})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Callable, Iterable, Iterator
+from typing import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Part:
     token: np.ndarray
     of: np.ndarray
     look: Callable[[], tuple[np.ndarray, np.ndarray]]
-    among: Iterable[tuple[str, np.ndarray]] = ()
+    among: Sequence[tuple[str, np.ndarray]] = ()
 
     @functools.cached_property
     def looked(self) -> tuple[np.ndarray, np.ndarray]:
