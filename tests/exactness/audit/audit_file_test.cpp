@@ -263,6 +263,11 @@ TEST_CASE("emitted tokens that a tree does not have are failures, paths that it 
   file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 2, -1, -1});
   contains(malformed(file),
            "request 0 has token 1 at 1, and no draft node after the tokens before it holds that token");
+  // The request behind it keeps what is said of it.
+  file.set<std::int32_t>("group", {5, 7}).set<std::int32_t>("row", {3, 4});
+  const auto behind = read_as<StepSample>(file);
+  CHECK(behind.groups == std::vector<std::int64_t>{7});
+  CHECK(behind.at->row == std::vector<std::int64_t>{4});
   file.set<std::int32_t>("output_tokens", {2, 4}, {0, 2, 1, 1, 2, -1, -1, -1});
   contains(malformed(file), "request 0 has 4 tokens and a tree of depth 2; expected 1 to depth + 1 tokens");
   file = trees_file();
