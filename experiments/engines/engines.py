@@ -41,6 +41,10 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
                         "engine.toml)")
     parser.add_argument("--servers", action="store_true", help="audit the engines' servers instead, plain and with "
                         "drafts, 120 seconds each; requests and answers stay in out/servers")
+    parser.add_argument("--drafts", action="append", metavar="KIND", help="--servers: only those started with this; "
+                        "may be given again")
+    parser.add_argument("--blocks", type=int, default=30, help="--servers: of the model, its first ones (30: all); "
+                        "fewer are faster")
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
     parser.add_argument("--dry-run", action="store_true", help="say which engines would be driven, and stop")
     return parser.parse_args(argv)
@@ -80,11 +84,15 @@ def drive(engine: environments.Engine, arguments: argparse.Namespace) -> list[di
 def serve(chosen: list[environments.Engine], arguments: argparse.Namespace) -> int:
     if not chosen:
         fail(f"--servers: {', '.join(arguments.engine)} has no serve.py; expected --engine llama_cpp")
+    every = {kind for engine in chosen for kind in engine.serves}
+    if unknown := sorted({*(arguments.drafts or ())} - every):
+        fail(f"--drafts: '{unknown[0]}' is not one of {', '.join(sorted(every))}")
     codes: list[int] = []
     for engine in chosen:
+        kinds = [kind for kind in engine.serves if kind in (arguments.drafts or engine.serves)]
         try:
             environments.install(engine)
-            codes.append(servers.audit(engine, arguments.seconds or 120.0))
+            codes.append(servers.audit(engine, kinds, arguments.seconds or 120.0, arguments.blocks) if kinds else 0)
         except environments.InstallError as error:
             fail(f"{engine.name}: {error}")
     return max(codes)

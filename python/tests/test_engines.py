@@ -159,7 +159,7 @@ def test_servers_of_an_engine_fail_by_what_is_not_known_of_them_and_are_started_
     started = []
 
     @contextlib.contextmanager
-    def serving(engine, drafts):
+    def serving(engine, drafts, blocks):
         server = fake_server.Fake(*(("ends at top_k",) if drafts == "ngram" else ()))
         started.append(drafts)
         yield server.url
@@ -172,7 +172,8 @@ def test_servers_of_an_engine_fail_by_what_is_not_known_of_them_and_are_started_
     monkeypatch.setenv("DRAFTPROOF_MODULE", str(Path(draftproof.__file__).parents[1]))
     engine = environments.Engine("tiny", "Tiny", "1", serves=("none", "ngram"), server=(
         {"with": ["ngram"], "line": known, "seen": ""},))
-    assert (servers.audit(engine, 6.0) == 1) == bool(code)  # 4 where a busy machine judges too few draws
+    found = servers.audit(engine, [*engine.serves], 6.0, 4)
+    assert (found == 1) == bool(code)  # 4 where a busy machine judges too few draws
     assert started == ["none", "ngram", "ngram"]
     assert {path.name for path in (tmp_path / "out" / "servers").iterdir()} == {
         "tiny-none.jsonl", "tiny-ngram.jsonl", "tiny-ngram-top_k.jsonl"}
@@ -197,3 +198,6 @@ def test_a_dry_run_says_what_would_be_driven_and_refuses_what_there_is_not():
         assert (refused.returncode, refused.stdout) == (2, "")
         assert refused.stderr.startswith(f"draftproof: error: {said}")
         assert len(refused.stderr.splitlines()) == 1
+    refused = engines("--servers", "--engine", "llama_cpp", "--drafts", "warp")
+    assert (refused.returncode, refused.stderr) == (
+        2, "draftproof: error: --drafts: 'warp' is not one of draft, ngram, none\n")

@@ -296,6 +296,9 @@ SERVERS = {
         "response": "a", "done_reason": "length", "eval_count": 1, "prompt_eval_count": 3, "logprobs":
         [{"token": "a", "bytes": [97], "logprob": -0.5, "top_logprobs": [
             {"token": "a", "bytes": [97], "logprob": -0.5}, {"token": "b", "bytes": [98], "logprob": -1.5}]}]}),
+    "MLX LM": ({"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model", "created": 5}]},
+                "/version": {"version": "1.2"}}, {**COMPLETION, "choices": [
+                    {**CHOICE, "logprobs": {"content": [{**LISTED, "top_logprobs": [LISTED, OTHER]}]}}]}),
     "generic": ({"/v1/models": {"data": [{"id": "m"}]}, "/version": {"version": "1.2"}}, COMPLETION),
 }
 

@@ -199,6 +199,25 @@ def test_a_question_whose_time_is_over_is_left_out(serve):
     assert not any(record.case.startswith("duel") for record in wire.records)
 
 
+def test_an_answer_that_names_another_token_than_the_drawn_one_is_accused_at_temperature_0(monkeypatch):
+    """MLX LM 0.32.2 names the first token of a list that is not sorted."""
+    models = {"data": [{"id": "m", "object": "model", "created": 1}]}
+    monkeypatch.setattr(Wire, "get", lambda _, path: models if path == "/v1/models" else None)
+    wire = Wire("http://127.0.0.1:9")
+    adapter = sniff(wire)
+    listed = [{"id": 216, "token": " ", "logprob": -3.1648}, {"id": 15442, "token": "\u00a0", "logprob": -0.0746}]
+    answer = {"choices": [{"text": "\u00a0", "finish_reason": "length", "logprobs": {
+        "content": [{**listed[0], "top_logprobs": listed}]}}], "usage": {"completion_tokens": 1, "prompt_tokens": 4}}
+    record = Collector(wire, adapter, ("greedy",), 100, 8, lambda _: None).record(
+        "greedy", "first", "A robot", temperature=0.0, max_tokens=1)
+    record.status, record.answer = 200, answer
+    audit = Judge(wire.origin, adapter, [record])
+    greedy.judge(audit)
+    assert (adapter.engine, record.body["top_logprobs"], record.body["top_k"]) == ("MLX LM", 10, 0)
+    assert [(line.verdict, line.words[:44]) for line in audit.audit.lines] == [
+        ("failure", "1 of 1 tokens are below the best of their li")]
+
+
 def test_noise_at_a_near_tie_is_float_noise_and_at_a_wide_margin_is_not():
     def run(*first: float) -> list[Step]:
         rows = [[(1, first[0]), (2, first[1])], [(1, -0.2), (2, -2.0)]]

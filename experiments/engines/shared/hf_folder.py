@@ -1,10 +1,12 @@
 """The shipped model as a folder that Hugging Face's library and vLLM load, and a server process on loopback."""
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -27,6 +29,17 @@ def write(model: str, folder: str, blocks: int, samples: bool = False) -> None:
     whole.generation_config.do_sample = samples
     whole.save_pretrained(folder)
     AutoTokenizer.from_pretrained(str(path.parent), **named).save_pretrained(folder)
+
+
+def written(model: str, blocks: int, samples: bool = False) -> str:
+    """Returns the folder that `write` makes, in build/engines; it is made once."""
+    folder = Path(model).parents[1] / "engines" / f"model-{blocks}{'-samples' * samples}"
+    if not folder.is_dir():
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            write(model, f"{place}/model", blocks, samples)
+            with contextlib.suppress(OSError):  # another process was faster
+                os.rename(f"{place}/model", folder)
+    return str(folder)
 
 
 def free_port() -> int:

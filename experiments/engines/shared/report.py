@@ -122,7 +122,7 @@ covered.
   kept or dropped). *Would find*: the distance that a case without a failure would have shown with 99 % probability,
   finest case to coarsest; coarse where kernels are interpreted.
 
-`out/engines.json` of a run has each case, each adapter's note (what it does around the engine's function), and Python
+`out/engines.json` of a run has each case, each adapter's note, and Python
 that runs the smallest failing case again. `./draftproof engines --engine NAME --component NAME` drives one component.
 """
 
@@ -131,7 +131,7 @@ def server_of(engine: dict[str, Any]) -> list[str]:
     """What audits of its server found, as engine.toml has it."""
     if not engine.get("server"):
         return []
-    rows = [["server started with", "line of its audit", "what was seen", "shown by"], ["---"] * 4]
+    rows = [["drafts", "line", "seen", "shown by"], ["---"] * 4]
     rows += [[", ".join(row["with"]), row.get("line", ""), row["seen"], f"`{row['curl']}`" if "curl" in row else ""]
              for row in engine["server"]]
     return [f"Its server, by `./draftproof engines --servers --engine {engine['engine']}` "

@@ -16,11 +16,12 @@ START_S = 1200.0
 
 
 @contextlib.contextmanager
-def serving(engine: environments.Engine, drafts: str) -> Iterator[str]:
-    """Runs serve.py of an engine and yields its URL."""
+def serving(engine: environments.Engine, drafts: str, blocks: int) -> Iterator[str]:
+    """Runs serve.py of an engine with the model's first blocks and yields its URL."""
     log = environments.BUILD / f"{engine.name}-serve-{drafts}.log"
     with log.open("w", encoding="utf-8") as errors:
-        server = subprocess.Popen([engine.python, environments.ADAPTERS / engine.name / "serve.py", MODEL, drafts],
+        server = subprocess.Popen([engine.python, environments.ADAPTERS / engine.name / "serve.py", MODEL, drafts,
+                                   str(blocks)],
                                   stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True)
         assert server.stdout is not None
         late = threading.Timer(START_S, server.terminate)  # it ends its own
@@ -38,10 +39,10 @@ def serving(engine: environments.Engine, drafts: str) -> Iterator[str]:
             server.wait()
 
 
-def audit(engine: environments.Engine, seconds: float) -> int:
-    """Prints the audits of an engine's servers, and keeps them in out/servers. Returns 1 where one deviates in what
-    engine.toml does not name, 4 where one could not be judged. A server that a parameter ends is started again without
-    it."""
+def audit(engine: environments.Engine, kinds: list[str], seconds: float, blocks: int) -> int:
+    """Prints the audits of an engine's servers, of these kinds of drafts, and keeps them in out/servers. Returns 1
+    where one deviates in what engine.toml does not name, 4 where one could not be judged. A server that a parameter
+    ends is started again without it."""
     sys.path.insert(0, os.environ["DRAFTPROOF_MODULE"])
     import draftproof
 
@@ -50,13 +51,15 @@ def audit(engine: environments.Engine, seconds: float) -> int:
     kept = environments.ROOT / "out" / "servers"
     kept.mkdir(parents=True, exist_ok=True)
     codes = []
-    with serving(engine, engine.serves[0]) as plain:
-        for drafts in engine.serves:
+    with serving(engine, engine.serves[0], blocks) as plain:
+        for drafts in kinds:
             without: tuple[str, ...] = ()
             known, found = engine.known(drafts), set()
             ended = True
             while ended:
-                with serving(engine, drafts) if drafts != engine.serves[0] else contextlib.nullcontext(plain) as url:
+                with contextlib.ExitStack() as running:
+                    url = plain if drafts == engine.serves[0] else running.enter_context(
+                        serving(engine, drafts, blocks))
                     said = draftproof.audit_server(url, time_s=seconds, reference=plain if url != plain else None,
                                                    without=without,
                                                    save=str(kept / "-".join([engine.name, drafts, *without])) +

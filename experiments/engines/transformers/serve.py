@@ -4,7 +4,6 @@ sampling: the model's generation_config says do_sample, as most published models
 
 import os
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "shared"))
 
@@ -14,12 +13,10 @@ import hf_folder  # noqa: E402
 def main(model: str, kind: str, blocks: int) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     port = hf_folder.free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        hf_folder.write(model, folder, blocks, samples=kind == "sampling")
-        program = os.path.join(os.path.dirname(sys.executable), "transformers")
-        hf_folder.serve([sys.executable, program, "serve", folder, "--host", "127.0.0.1", "--port", str(port),
-                         "--device", "cpu"],
-                        port, "/health")
+    folder = hf_folder.written(model, blocks, samples=kind == "sampling")
+    program = os.path.join(os.path.dirname(sys.executable), "transformers")
+    hf_folder.serve([sys.executable, program, "serve", folder, "--host", "127.0.0.1", "--port", str(port), "--device",
+                     "cpu"], port, "/health")
 
 
 if __name__ == "__main__":

@@ -90,6 +90,10 @@ SERVERS: list[dict[str, Any]] = [
     {**_OPENAI, "engine": "transformers", "ask": ("/openapi.json", "/load_model"), "version": ("/version", "version"),
      "names": {**_NO, "stream": "stream", "logprobs": None, "repetition": None, "presence_penalty": None, "top_k": None,
                "min_p": None}},
+    {**_OPENAI, "engine": "MLX LM", "ask": ("/v1/models", r"'object': 'model', 'created': \d+\}"),
+     "version": ("/version", "version"), "logprobs": 10, "instead": {"top_k": [-1, 0]}, "extra": {"logprobs": True},
+     "names": {**_NO, "stream": "stream", "logprobs": "top_logprobs", "repetition": "repetition_penalty",
+               "logit_bias": "logit_bias"}},
     {**_OPENAI, "engine": "generic", "ask": ("/v1/models", "'id': "), "version": ("/version", "version"),
      "names": _OPENAI_NAMES, "schema": "openai"},
 ]
