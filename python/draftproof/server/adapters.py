@@ -1,6 +1,6 @@
 """Names of parameters and shapes of answers of each server, as data; which server it is, found by asking.
 
-Sources: the servers' public sources and documentation; llama.cpp, vLLM and transformers also seen at work."""
+Sources: the servers' public sources and documentation; llama.cpp, vLLM, transformers and MLX LM also seen at work."""
 
 import json
 import re
