@@ -43,17 +43,20 @@ PolicyInputs open_inputs(int threads, std::int64_t max_tokens) {
   return inputs;
 }
 
-// What a side's steps took, in milliseconds a token.
+// What a side's steps computed, and took in milliseconds a token.
 Json parts_of(const StepTimes& times) {
-  const auto per_token = [&](std::int64_t ns) {
-    return 1e-6 * static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(times.tokens, 1));
+  const auto per_token = [&](std::int64_t count) {
+    return static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(times.tokens, 1));
   };
+  const auto ms = [&](std::int64_t ns) { return 1e-6 * per_token(ns); };
   return {{"steps", times.steps},
           {"tokens", times.tokens},
-          {"draft_ms", per_token(times.draft_ns)},
-          {"verify_ms", per_token(times.verify_ns)},
-          {"sample_ms", per_token(times.sample_ns)},
-          {"rest_ms", per_token(times.wall_ns - times.draft_ns - times.verify_ns - times.sample_ns - times.mask_ns)}};
+          {"rows_per_token", per_token(times.rows)},
+          {"drafts_per_token", per_token(times.drafts)},
+          {"draft_ms", ms(times.draft_ns)},
+          {"verify_ms", ms(times.verify_ns)},
+          {"sample_ms", ms(times.sample_ns)},
+          {"rest_ms", ms(times.wall_ns - times.draft_ns - times.verify_ns - times.sample_ns - times.mask_ns)}};
 }
 
 class PolicyRounds {

@@ -11,8 +11,9 @@ namespace {
 constexpr std::int64_t kWarmUpTokens = 2;  // a pass over the prompt, and one of a single row
 
 constexpr std::array kParts{&StepTimes::steps,     &StepTimes::prompt_tokens, &StepTimes::tokens,
-                            &StepTimes::wall_ns,   &StepTimes::engine_ns,     &StepTimes::draft_ns,
-                            &StepTimes::verify_ns, &StepTimes::sample_ns,     &StepTimes::mask_ns};
+                            &StepTimes::rows,      &StepTimes::drafts,        &StepTimes::wall_ns,
+                            &StepTimes::engine_ns, &StepTimes::draft_ns,      &StepTimes::verify_ns,
+                            &StepTimes::sample_ns, &StepTimes::mask_ns};
 
 template <class Action>
 std::int64_t ns_of(Action action) {
@@ -91,6 +92,8 @@ StepTimes DecodeRun::all_steps() const {
   return {.steps = metrics.steps,
           .prompt_tokens = metrics.prompt_tokens,
           .tokens = metrics.generation_tokens(),
+          .rows = metrics.sequence_steps + metrics.acceptance.draft_tokens,
+          .drafts = metrics.acceptance.draft_tokens,
           .wall_ns = wall_ns_ - observer_ns,
           .engine_ns = metrics.busy_ns - observer_ns,
           .draft_ns = drafts_ ? metrics.draft_ns : 0,

@@ -47,6 +47,8 @@ struct StepTimes {
   std::int64_t steps = 0;
   std::int64_t prompt_tokens = 0;  // computed
   std::int64_t tokens = 0;         // emitted
+  std::int64_t rows = 0;           // of requests' steps and their drafts
+  std::int64_t drafts = 0;         // verified
   std::int64_t wall_ns = 0;
   std::int64_t engine_ns = 0;  // on the engine's clock: the four parts below, and bookkeeping
   std::int64_t draft_ns = 0;

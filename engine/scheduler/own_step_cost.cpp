@@ -9,8 +9,9 @@ namespace {
 
 constexpr double kClassesPerOctave = 8.0;
 constexpr double kFading = 1.0 - 1.0 / 64.0;
-constexpr double kOutlier = 3.0;  // times what its class takes: the system did something else
-constexpr double kWidth = 1.5;    // of the kernel, in classes
+constexpr double kMemory = 256.0;  // steps
+constexpr double kOutlier = 1.5;   // times what its class takes: the system did something else
+constexpr double kWidth = 1.5;     // of the kernel, in classes
 
 }  // namespace
 
@@ -19,7 +20,7 @@ std::size_t OwnStepCost::Curve::class_of(std::int64_t size) {
   return std::min(static_cast<std::size_t>(std::lround(octaves * kClassesPerOctave)), kClasses - 1);
 }
 
-void OwnStepCost::Curve::observe(std::int64_t size, double expected_ns, double ns, std::int64_t step) {
+double OwnStepCost::Curve::observe(std::int64_t size, double expected_ns, double ns, std::int64_t step) {
   // Weights by distance in classes. Far ones count where no near one does.
   static const auto kWeights = [] {
     std::array<double, kClasses> weights{};
@@ -33,8 +34,9 @@ void OwnStepCost::Curve::observe(std::int64_t size, double expected_ns, double n
   Timed& of = timed_[own];
   if (of.count == 0) known_.push_back(own);
   if (of.count > 0) ns = std::min(ns, kOutlier * expected_ns * of.ns / of.expected_ns);
-  of.expected_ns = kFading * of.expected_ns + expected_ns;
-  of.ns = kFading * of.ns + ns;
+  const double fading = kFading * std::exp(static_cast<double>(of.last + 1 - step) / kMemory);
+  of.expected_ns = fading * of.expected_ns + expected_ns;
+  of.ns = fading * of.ns + ns;
   ++of.count;
   of.last = step;
   for (std::size_t c = 0; c < kClasses; ++c) {
@@ -47,13 +49,15 @@ void OwnStepCost::Curve::observe(std::int64_t size, double expected_ns, double n
     }
     ratios_[c] = timed / expected;
   }
+  return ns;
 }
 
-void OwnStepCost::observe(std::int64_t rows, std::int64_t requests, const DraftLoad& drafted, std::int64_t ns,
-                          std::int64_t drafting_ns) {
+double OwnStepCost::observe(std::int64_t rows, std::int64_t requests, const DraftLoad& drafted, std::int64_t ns,
+                            std::int64_t drafting_ns) {
   ++steps_;
-  target_.observe(rows, expected_->target_ns(planned_pass(rows, requests)), static_cast<double>(ns - drafting_ns),
-                  steps_);
+  const double expected_ns = expected_->target_ns(planned_pass(rows, requests));
+  const double counted = target_.observe(rows, expected_ns, static_cast<double>(ns - drafting_ns), steps_);
+  if (drafted.passes == 0) plain_.observe(rows, expected_ns, counted, steps_);
   const auto more_ns = static_cast<double>(drafting_ns) - idle_ns_ * static_cast<double>(requests);
   if (drafted.passes == 0) {
     idle_ns_ += more_ns / static_cast<double>(requests) / 64.0;
@@ -61,6 +65,7 @@ void OwnStepCost::observe(std::int64_t rows, std::int64_t requests, const DraftL
     drafting_.observe(drafted.requests, expected_pass_ns(drafted.requests), std::max(more_ns, 0.0) / drafted.passes,
                       steps_);
   }
+  return counted + static_cast<double>(drafting_ns);
 }
 
 double OwnStepCost::target_ns(const PassLoad& load) const {

@@ -44,6 +44,8 @@ void Scheduler::prepare_policy() {
   for (const RequestHandle handle : running_) {
     RequestProgress& request = requests_[handle];
     if (request.decodes()) {
+      request.speculation.tokens = request.tokens(0);
+      request.speculation.room = request.output_len_max - request.output_len;
       policy_.count(request.speculation, request.num_streams);
     } else {
       for (std::int32_t s = 0; s < request.num_streams; ++s) prefill += request.missing(s);

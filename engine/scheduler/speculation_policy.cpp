@@ -11,10 +11,16 @@
 namespace draftproof {
 namespace {
 
-constexpr double kShareOfLooks = 0.006;  // of the time, for each kind
-constexpr std::int64_t kStale = 64;      // steps
-constexpr double kSurprise = 0.1;        // by which a time may turn out shorter than it was
-constexpr double kGuess = 0.3;           // the same of one that was never taken
+constexpr double kShareOfLosses = 0.005;     // of the time
+constexpr double kFirstSteps = 0.5;          // plain ones, that the account begins with
+constexpr double kFirstTokens = 2.0;         // and what these take
+constexpr double kAccountMax = 16.0;         // plain steps
+constexpr std::int64_t kStale = 64;          // steps
+constexpr std::int64_t kPlainEvery = 4;      // steps that draft, at least
+constexpr double kSurprise = 0.1;            // by which a time may turn out shorter than it was
+constexpr double kGuess = 0.3;               // the same of one that was never taken
+constexpr std::int32_t kReadWithDraft = 17;  // tokens: what a request that drafts in every step reads all the same
+constexpr double kReadingShare = 0.125;      // of a row of the target, a token that is read, before one was timed
 
 }  // namespace
 
@@ -52,7 +58,8 @@ void SpeculationPolicy::begin_step() {
   by_times_ = true;
   longest_ = 0;
   plain_streams_ = 0;
-  freshest_ = nullptr;
+  looks_up_ = false;
+  heads_.clear();
   requests_.fill(0);
   streams_.fill(0);
 }
@@ -61,13 +68,14 @@ void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams)
   ++batch_;
   by_times_ = by_times_ && !state.shapes_tokens;
   if (choice_.rule != SpeculationRule::goodput && !own_) return;
-  state.probes = false;
+  state.probes = state.waits = false;
   if (own_ && (state.looks_up || state.longest == 0)) {
     plain_streams_ += num_streams;
+    looks_up_ = looks_up_ || state.longest > 0;
     return;
   }
   longest_ = std::max(longest_, std::min(state.longest, choice_.most));
-  if (freshest_ == nullptr || state.idle_steps < freshest_->idle_steps) freshest_ = &state;
+  if (own_) heads_.push_back(&state);
   state.rate_class = std::min(static_cast<std::int32_t>(rate(state) * kClasses), kClasses - 1);
   ++requests_[state.rate_class];
   streams_[state.rate_class] += num_streams;
@@ -76,7 +84,7 @@ void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams)
 void SpeculationPolicy::decide(std::int64_t other_tokens) {
   if (own_) {
     own_->trust(by_times_);
-    if (by_times_ && longest_ > 0) choose_by_times(other_tokens);
+    if (by_times_) choose_by_times(other_tokens);
   } else if (choice_.rule == SpeculationRule::schedule) {
     for_all_ = choice_.schedule.front().second;
     for (const auto& [batch, drafts] : choice_.schedule)
@@ -89,7 +97,7 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
   }
 }
 
-void SpeculationPolicy::choose_limits(std::int64_t other_tokens, std::int32_t most) {
+SpeculationPolicy::Best SpeculationPolicy::choose_limits(std::int64_t other_tokens, std::int32_t most) {
   present_.clear();
   for (const Candidate& candidate : candidates_)
     if (const std::int64_t requests = requests_[candidate.rate_class]; requests > 0 && candidate.depth <= most)
@@ -114,70 +122,123 @@ void SpeculationPolicy::choose_limits(std::int64_t other_tokens, std::int32_t mo
   limits_.fill(0);
   for (std::size_t i = 0; i < best.taken; ++i)
     if (present_[i].depth <= longest) ++limits_[present_[i].rate_class];
+  return best;
 }
 
-void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
-  std::int64_t drafting = 0;
-  for (const std::int64_t streams : streams_) drafting += streams;
+// The same, with drafts of lengths that were timed.
+SpeculationPolicy::Best SpeculationPolicy::choose_timed_limits(std::int64_t other_tokens) {
+  const std::int64_t drafting = std::reduce(streams_.begin(), streams_.end());
   const std::int64_t rows = other_tokens + plain_streams_ + drafting;
   std::int32_t most = 0;
   while (most < longest_ && own_->knows(rows + most * drafting)) ++most;
-  choose_limits(other_tokens, most);
-  if (most == 0) return;
-  const std::int32_t longest = *std::ranges::max_element(limits_);
-  // A step in which every request drafts so many.
-  const auto drafting_requests = std::reduce(requests_.begin(), requests_.end());
-  const auto ns_of = [&](std::int32_t length, std::int64_t requests, std::int64_t more_rows) {
-    const DraftLoad load = planned_drafting(length, length == 0 ? 0 : requests);
-    return own_->target_ns(planned_pass(rows + more_rows, batch_)) + own_->draft_ns(load);
+  return choose_limits(other_tokens, most);
+}
+
+// What a draft of the request reads first.
+double SpeculationPolicy::reading_ns(const SpeculationState& state) const {
+  const auto tokens = static_cast<double>(std::max(state.tokens - state.read - kReadWithDraft, 0));
+  if (read_token_ns_ >= 0.0) return tokens * read_token_ns_;
+  const double eight_rows_ns = own_->target_ns(planned_pass(16, 1)) - own_->target_ns(planned_pass(8, 1));
+  return tokens * kReadingShare * std::max(eight_rows_ns, 0.0) / 8.0;
+}
+
+void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
+  limits_.fill(0);
+  if (account_ns_ >= 0.0 || account_ns_ + invested_ns_ < 0.0) invested_ns_ = 0.0;
+  const bool renews = drafted_steps_ >= kPlainEvery && (plain_looks_ns_ >= gain_ns_ || drafted_steps_ >= kStale);
+  stops_ = !opened_ || account_ns_ + invested_ns_ < 0.0 || renews;
+  if (stops_) {
+    if (opened_ && renews) plain_looks_ns_ -= std::max(gain_ns_, 0.0);
+    return;
+  }
+  if (heads_.empty()) return;
+  const double plain_ns =
+      own_->plain_ns(other_tokens + plain_streams_ + std::reduce(streams_.begin(), streams_.end()), batch_);
+  Best best = choose_timed_limits(other_tokens);
+  if (judged_ == 0.0) limits_.fill(0);
+  const auto longest_of = [&] { return *std::ranges::max_element(limits_); };
+  std::int32_t longest = longest_of();
+  if (longest > 0) {
+    double reading = 0.0, room = 0.0;
+    std::int64_t readers = 0;
+    for (const SpeculationState* const head : heads_)
+      if (const double ns = limits_[head->rate_class] > 0 ? reading_ns(*head) : 0.0; ns > 0.0) {
+        reading += ns;
+        room += head->room;
+        ++readers;
+      }
+    const double gain_of_token = plain_ns / static_cast<double>(batch_) - best.ns / best.tokens;
+    if (readers == 0 || reading <= std::min(account_ns_, gain_of_token * room)) {
+      invested_ns_ += reading;
+    } else {
+      for (SpeculationState* const head : heads_)
+        if (reading_ns(*head) > 0.0) {
+          head->waits = true;
+          // Streams of a class are shared alike: guided requests have two.
+          const std::int64_t streams = streams_[head->rate_class] / requests_[head->rate_class];
+          --requests_[head->rate_class];
+          streams_[head->rate_class] -= streams;
+          plain_streams_ += streams;
+        }
+      if (std::reduce(requests_.begin(), requests_.end()) == 0) {
+        limits_.fill(0);
+        return;
+      }
+      best = choose_timed_limits(other_tokens);
+      longest = longest_of();
+    }
+  }
+  look(other_tokens, longest);
+}
+
+// Takes a look where one could show something better, and the account pays for what it loses by what is known.
+void SpeculationPolicy::look(std::int64_t other_tokens, std::int32_t longest) {
+  const std::int64_t requests = std::reduce(requests_.begin(), requests_.end());
+  const std::int64_t drafting = std::reduce(streams_.begin(), streams_.end());
+  const std::int64_t rows = other_tokens + plain_streams_ + drafting;
+  const auto ns_of = [&](std::int32_t length, std::int64_t drafters, std::int64_t more_rows) {
+    return own_->target_ns(planned_pass(rows + more_rows, batch_)) +
+           own_->draft_ns(planned_drafting(length, length == 0 ? 0 : drafters));
   };
-  const auto tokens_of = [&](std::int32_t length) {
+  // Of a step in which every request drafts so many.
+  const auto all_ns = [&](std::int32_t length) { return ns_of(length, requests, length * drafting); };
+  const auto tokens_of = [&](std::int32_t length, auto likelihood) {
     auto tokens = static_cast<double>(batch_);
     for (std::int32_t c = 0; c < kClasses; ++c) {
       double survival = 1.0;
       for (std::int32_t j = 0; j < length; ++j)
-        tokens += static_cast<double>(requests_[c]) * (survival *= rate_of_class(c));
+        tokens += static_cast<double>(requests_[c]) * (survival *= likelihood(c));
     }
     return tokens;
   };
-  // Looks: each where it could show something better, and when its kind's share of the time pays for what it loses by
-  // what is known.
-  const double now_ns = ns_of(longest, drafting_requests, longest * drafting);
+  const double now_ns = all_ns(longest);
+  const double now_tokens = tokens_of(longest, rate_of_class);
   const double rate_most = likely_rate_most();
+  if (!own_->knows(rows)) return;
   const auto could_be_better = [&](std::int32_t length) {
-    auto tokens = static_cast<double>(batch_);
-    double survival = 1.0;
-    for (std::int32_t j = 0; j < length; ++j)
-      tokens += static_cast<double>(drafting_requests) * (survival *= rate_most);
     const double share = own_->knows(rows + length * drafting) ? kSurprise : kGuess;
-    double least_ns = (1.0 - share) * ns_of(length, drafting_requests, length * drafting);
-    if (length > longest) least_ns = std::max(least_ns, now_ns);  // more rows do not take less
-    return tokens * now_ns > tokens_of(longest) * least_ns;
+    // More rows do not take less.
+    const double least_ns = std::max((1.0 - share) * all_ns(length), now_ns);
+    return tokens_of(length, [&](std::int32_t) { return rate_most; }) * now_ns > now_tokens * least_ns;
   };
-  const auto looks_at = [&](std::int32_t length) {
-    const std::int64_t wanted = rows + length * drafting;
-    if (own_->knows(wanted) && own_->age(wanted) <= kStale) return false;
-    if (!could_be_better(length)) return false;
-    const double as_now_ns = now_ns * tokens_of(length) / tokens_of(longest);
-    const double lost_ns = std::max(ns_of(length, drafting_requests, length * drafting) - as_now_ns, 0.0);
-    const double late_ns = longest == 0 ? late_ns_ * static_cast<double>(drafting_requests) : 0.0;
-    if (times_ns_ < lost_ns + late_ns) return false;
-    times_ns_ -= lost_ns;
-    limits_.fill(length);
-    look_ = Look::times;
-    return true;
-  };
-  if (longest > 0 && looks_at(0)) return;
-  if (longest < longest_ && (longest > 0 || late_ns_ >= 0.0) && looks_at(longest + 1)) return;
+  const std::int32_t next = longest + 1;
+  const std::int64_t wanted = rows + next * drafting;
+  if (longest < longest_ && (longest > 0 || judged_ > 0.0) && could_be_better(next) &&
+      !(own_->knows(wanted) && own_->age(wanted) <= kStale)) {
+    double lost_ns = all_ns(next) - now_ns * tokens_of(next, rate_of_class) / now_tokens;
+    for (const SpeculationState* const head : heads_) lost_ns += head->waits ? 0.0 : reading_ns(*head);
+    if (account_ns_ >= lost_ns) {
+      limits_.fill(next);
+      return;
+    }
+  }
   if (longest > 0) return;
   std::int32_t better = 1;
-  while (better <= most + 1 && !could_be_better(better)) ++better;
-  if (better > most + 1) return;
-  const double lost_ns = ns_of(1, 1, 1) - now_ns;
-  if (acceptance_ns_ < lost_ns + std::max(late_ns_, 0.0)) return;
-  acceptance_ns_ -= lost_ns;
-  freshest_->probes = true;
-  look_ = Look::acceptance;
+  while (better <= longest_ && own_->knows(rows + (better - 1) * drafting) && !could_be_better(better)) ++better;
+  if (better > longest_ || !own_->knows(rows + (better - 1) * drafting)) return;
+  SpeculationState* const freshest =
+      *std::ranges::min_element(heads_, {}, [&](const SpeculationState* head) { return head->tokens - head->read; });
+  if (account_ns_ >= ns_of(1, 1, 1) - now_ns + reading_ns(*freshest)) freshest->probes = true;
 }
 
 // What the batch's rate could be: two standard deviations above its mean, of what was judged, which counts half as much
@@ -190,19 +251,16 @@ double SpeculationPolicy::likely_rate_most() const {
 }
 
 void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
+  const double read_tokens = std::exchange(read_tokens_, 0.0);
+  const auto late_ns = static_cast<double>(outcome.late_ns);
   const std::int64_t ns = outcome.end_ns - outcome.begin_ns - outcome.late_ns;
-  if (look_ != Look::none) (look_ == Look::times ? times_ns_ : acceptance_ns_) -= static_cast<double>(outcome.late_ns);
-  if (look_ == Look::acceptance) {
-    const auto late_ns = static_cast<double>(outcome.late_ns);
-    late_ns_ = late_ns_ < 0.0 ? late_ns : late_ns_ + (late_ns - late_ns_) / 8.0;
-  }
-  look_ = Look::none;
-  acceptance_ns_ += kShareOfLooks * static_cast<double>(ns);
-  times_ns_ += kShareOfLooks * static_cast<double>(ns);
+  account_ns_ += kShareOfLosses * (static_cast<double>(ns) + late_ns);
+  plain_looks_ns_ += kShareOfLosses * static_cast<double>(ns);
   std::int64_t rows = plan.num_tokens;
   std::int32_t passes = 0;
   std::int64_t drafting = 0;
   std::int64_t streams = 0;
+  double tokens = 0.0;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     if (!plan.requests[i].sample) return;
     const std::int32_t drafted = outcome.sequences[i].num_drafted;
@@ -210,12 +268,33 @@ void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
     rows += std::int64_t{drafted} * plan.requests[i].num_streams;
     passes = std::max(passes, std::min(drafted, plan.requests[i].draft_depth_max));
     drafting += drafted > 0 ? 1 : 0;
+    tokens += outcome.sequences[i].num_emitted;
   }
   undrafted_steps_ = drafting > 0 ? 0 : undrafted_steps_ + 1;
+  drafted_steps_ = drafting > 0 ? drafted_steps_ + 1 : 0;
+  if (read_tokens > 0.0) {
+    const double ns_of_token = late_ns / read_tokens;
+    read_token_ns_ = read_token_ns_ < 0.0 ? ns_of_token : read_token_ns_ + (ns_of_token - read_token_ns_) / 8.0;
+  }
   // Rows of prompts have no logits, so they say little of rows that have.
-  if (plan.num_tokens == streams)
-    own_->observe(rows, std::ssize(plan.requests), planned_drafting(passes, drafting), ns,
-                  outcome.draft_ns - outcome.late_ns);
+  if (plan.num_tokens != streams) return;
+  const std::int64_t drafting_ns = outcome.draft_ns - outcome.late_ns;
+  const double counted_ns =
+      own_->observe(rows, std::ssize(plan.requests), planned_drafting(passes, drafting), ns, drafting_ns);
+  if (!opened_ && !(own_->knows(streams) && drafting == 0)) return;
+  const double plain_ns = own_->plain_ns(streams, std::ssize(plan.requests));
+  if (!opened_) {
+    opened_ = true;
+    account_ns_ += plain_ns * (kFirstSteps + kFirstTokens / static_cast<double>(plan.requests.size()));
+  }
+  if (drafting > 0) {
+    const double gain_ns = plain_ns * tokens / static_cast<double>(plan.requests.size()) - counted_ns;
+    gain_ns_ += (gain_ns - gain_ns_) / 16.0;
+    account_ns_ += gain_ns - late_ns;
+  } else if (looks_up_) {
+    account_ns_ -= static_cast<double>(drafting_ns);  // of drafts that were not worth their rows
+  }
+  account_ns_ = std::min(account_ns_, kAccountMax * plain_ns);
 }
 
 double SpeculationPolicy::target_ns(std::int64_t more_rows) {
@@ -319,6 +398,8 @@ void SpeculationPolicy::observe_rate(SpeculationState& state, std::int32_t draft
                                      bool rejected) {
   state.idle_steps = drafted == 0 ? state.idle_steps + 1 : 0;
   if (drafted == 0) return;
+  read_tokens_ += std::max(state.tokens - state.read - kReadWithDraft, 0);
+  state.read = state.tokens;
   const std::int32_t judged = accepted + (rejected ? 1 : 0);
   const auto memory = static_cast<float>(choice_.memory);
   state.accepted = memory * state.accepted + static_cast<float>(accepted);

@@ -11,11 +11,20 @@
 // a class has one K.
 //
 // Automatic: drafts that were looked up are kept as rule likely keeps them, of others as many as goodput finds best,
-// both by what steps take here (own_step_cost.hpp). A draft length is tried only where the one below it has been timed,
-// and first none. What could be better than it seems, by what is known of acceptance and times and how surely, is
-// looked at now and then, for a hundredth of the time at most: a draft of one request (acceptance), one of every
-// request where none drafts, and none where they do (time). A batch that has a request whose tokens depend on its
-// drafts is drafted whole, by the costs expected.
+// both by what steps take here (own_step_cost.hpp). What it loses is bounded by an account, by measured times:
+//
+//   gain of a step  what plain decoding takes for the tokens that came, less what the step took
+//   account         begins, once plain steps were timed, with half of one and the time of two tokens; rises with every
+//                   step by 0.5 % of its time and by its gain; is at most 16 plain steps
+//   drafts          only where the account is not below 0
+//   looks           only where the account pays for what they are expected to lose
+//
+// So the loss is at most 0.5 % of the time, what the account begins with, and what one step takes beyond a plain one;
+// from any later point on the same with 16 plain steps. A look shows what could be better than it seems, by what is
+// known of acceptance and times and how surely: a draft of one request (acceptance), one more for every request (time),
+// and a plain step where requests draft, for 0.5 % of the time as well. A head first reads the tokens that came since
+// its last draft of a request: a request begins to draft where the gain expected until its end and the account both pay
+// for that. A batch that has a request whose tokens depend on its drafts is drafted whole, by the costs expected.
 //
 // Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
 // c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are
@@ -53,7 +62,11 @@ struct SpeculationState {
   bool shapes_tokens = false;  // its tokens depend on its drafts, which must not depend on times then
   bool looks_up = false;       // its drafts come with evidence
   std::int32_t longest = 0;    // nodes that it may draft
+  std::int32_t tokens = 0;     // prompt and output so far
+  std::int32_t room = 0;       // tokens that may come
+  std::int32_t read = 0;       // of `tokens`, when it drafted last
   bool probes = false;         // it drafts one in the next step, to be judged
+  bool waits = false;          // it would have too much to read
 };
 
 // A request's draft before verification, as the confidence rule sees it.
@@ -106,8 +119,10 @@ class SpeculationPolicy {
       case SpeculationRule::confidence:
         return choice_.most;  // the backend keeps some
       case SpeculationRule::automatic:
-        if (!by_times_ || state.looks_up) return kDraftNodesMax;
+        if (!by_times_) return kDraftNodesMax;
         if (state.probes) return 1;
+        if (stops_ || state.waits) return 0;
+        if (state.looks_up) return kDraftNodesMax;
         break;
       case SpeculationRule::likely:
         return kDraftNodesMax;  // the drafter's all, of which the backend keeps some
@@ -129,7 +144,10 @@ class SpeculationPolicy {
 
   // Takes note of a step as a whole, and its time.
   void observe_step(const StepPlan& plan, const StepOutcome& outcome) {
-    if (own_ && by_times_) time(plan, outcome);
+    if (own_ && by_times_)
+      time(plan, outcome);
+    else
+      read_tokens_ = 0.0;
   }
   // Takes note of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
   void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
@@ -162,8 +180,11 @@ class SpeculationPolicy {
   Best best_of(std::int32_t longest);
   double target_ns(std::int64_t more_rows);
   // Sets limits_, with at most `most` drafts a request.
-  void choose_limits(std::int64_t other_tokens, std::int32_t most);
+  Best choose_limits(std::int64_t other_tokens, std::int32_t most);
   void choose_by_times(std::int64_t other_tokens);
+  Best choose_timed_limits(std::int64_t other_tokens);
+  void look(std::int64_t other_tokens, std::int32_t longest);
+  double reading_ns(const SpeculationState& state) const;
   double likely_rate_most() const;
   void time(const StepPlan& plan, const StepOutcome& outcome);
 
@@ -200,12 +221,18 @@ class SpeculationPolicy {
   bool by_times_ = true;                  // no request of this step has shapes_tokens
   std::int32_t longest_ = 0;              // of the requests of this step
   std::int64_t plain_streams_ = 0;        // of requests that draft nothing, or what was looked up
-  SpeculationState* freshest_ = nullptr;  // its draft has least to make up for
-  double acceptance_ns_ = 0.0;            // that looks at acceptance and at times may take now
-  double times_ns_ = 0.0;
+  std::vector<SpeculationState*> heads_;  // the other requests
+  bool looks_up_ = false;                 // some request does
+  bool stops_ = true;                     // no request drafts
+  bool opened_ = false;                   // the account
+  double account_ns_ = 0.0;
+  double invested_ns_ = 0.0;          // by requests that read in order to draft, as far as it did not come back yet
+  double plain_looks_ns_ = 0.0;       // that plain steps between steps that draft may lose now
+  double gain_ns_ = 0.0;              // of a step that drafts; fading
+  std::int64_t drafted_steps_ = 0;    // since one that did not
   std::int64_t undrafted_steps_ = 0;  // since one that drafted
-  double late_ns_ = -1.0;  // that a draft behind steps without takes to make up for them; negative: none was tried
-  enum class Look : std::uint8_t { none, acceptance, times } look_ = Look::none;  // that this step takes
+  double read_tokens_ = 0.0;          // by drafts of this step, that came since the drafts before
+  double read_token_ns_ = -1.0;       // negative: none was timed
 };
 
 }  // namespace draftproof
