@@ -37,14 +37,14 @@ struct ProveArguments {
 };
 
 std::string float_text(const ProofResult& result) {
-  return result.float_distance_max ? short_number(result.float_distance_max->convert_to<double>()) : "-";
+  return result.float_distance_max ? short_number(static_cast<double>(*result.float_distance_max)) : "-";
 }
 
 void print_row(const ProofResult& result) {
   std::cout << std::left << std::setw(28) << result.name << std::setw(10) << result.claim() << std::setw(9)
             << (result.exact ? "exact" : "refuted") << std::right << std::setw(3) << result.draft_len << std::setw(12)
             << result.paths << std::setw(10) << std::fixed << std::setprecision(4)
-            << result.mean_accepted.convert_to<double>() << std::setw(9)
+            << static_cast<double>(result.mean_accepted) << std::setw(9)
             << (result.oracles == 0       ? "-"
                 : result.acceptance_holds ? std::to_string(result.oracles) + " equal"
                                           : "DIFFER")
@@ -140,7 +140,7 @@ std::vector<std::string> proof_keys() {
 }
 
 double decimal(const Rational& x) {
-  return x.convert_to<double>();
+  return static_cast<double>(x);
 }
 
 void compare_equal_drafts(const ProveArguments& arguments, ProgramContext& context) {

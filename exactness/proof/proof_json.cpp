@@ -103,10 +103,10 @@ Json json_of(const ProofResult& result) {
           {"outcomes_enumerated", result.paths},
           {"acceptance_oracles", result.oracles},
           {"acceptance_equal", result.acceptance_holds},
-          {"mean_accepted", result.mean_accepted.convert_to<double>()},
-          {"total_variation_max", result.total_variation_max.convert_to<double>()},
+          {"mean_accepted", static_cast<double>(result.mean_accepted)},
+          {"total_variation_max", static_cast<double>(result.total_variation_max)},
           {"float_distance_max",
-           result.float_distance_max ? Json(result.float_distance_max->convert_to<double>()) : Json()},
+           result.float_distance_max ? Json(static_cast<double>(*result.float_distance_max)) : Json()},
           {"counterexample", result.counterexample ? json_of(*result.counterexample) : Json()},
           {"source", result.source},
           {"ms", result.milliseconds}};

@@ -31,14 +31,14 @@ ExactnessCell distribution_cell(const ProofResult& result) {
                          std::string(result.lossless           ? ""
                                      : result.receives_drawn_q ? ", as claimed of a lossy verifier"
                                                                : ", as claimed") +
-                         ", total variation up to " + short_number(result.total_variation_max.convert_to<double>()) +
+                         ", total variation up to " + short_number(static_cast<double>(result.total_variation_max)) +
                          ": ";
   if (result.counterexample) sentence += result.counterexample->sentence() + ".";
   return {result.lossless ? CellState::bad : CellState::expected_bad, "refuted", sentence};
 }
 
 ExactnessCell acceptance_cell(const ProofResult& result) {
-  const std::string mean = short_number(result.mean_accepted.convert_to<double>());
+  const std::string mean = short_number(static_cast<double>(result.mean_accepted));
   if (result.oracles == 0)
     return {CellState::quiet, mean, mean + " drafts are accepted a step; nothing else computes it."};
   return {result.acceptance_holds ? CellState::good : CellState::bad, mean,
@@ -50,10 +50,10 @@ ExactnessCell acceptance_cell(const ProofResult& result) {
 ExactnessCell float_cell(const ProofResult& result) {
   if (!result.float_distance_max)
     return {CellState::quiet, "races", "Races are decided by a word a token, and are left to statistics."};
-  const std::string distance = short_number(result.float_distance_max->convert_to<double>());
+  const std::string distance = short_number(static_cast<double>(*result.float_distance_max));
   return {result.floats_hold() ? CellState::good : CellState::bad, distance,
           "Integrated over the grid of u, the float code is within a total variation of " + distance +
-              " of the fractions; allowed are " + short_number(kFloatDistanceMax.convert_to<double>()) + "."};
+              " of the fractions; allowed are " + short_number(static_cast<double>(kFloatDistanceMax)) + "."};
 }
 
 ExactnessCell claimed_cell(const ProofResult& result) {

@@ -47,7 +47,7 @@ DenseMasses<Number> cooled(DenseMasses<Number> masses) {
 ExactMasses bfloat16_distribution(const ExactMasses& masses) {
   ExactMasses out;
   for (const Rational& x : masses) {
-    const double rounded = to_bfloat16(x.convert_to<double>());
+    const double rounded = to_bfloat16(static_cast<double>(x));
     out.push_back(Rational(static_cast<std::int64_t>(rounded * 0x1p40)) / Rational(std::int64_t{1} << 40));
   }
   return normalised(std::move(out));

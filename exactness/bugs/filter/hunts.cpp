@@ -190,7 +190,7 @@ std::string text_of(const RowParameters& parameters) {
 
 std::string text_of_probabilities(std::span<const Rational> distribution) {
   std::string text;
-  for (const Rational& p : distribution) text += (text.empty() ? "(" : ", ") + short_number(p.convert_to<double>());
+  for (const Rational& p : distribution) text += (text.empty() ? "(" : ", ") + short_number(static_cast<double>(p));
   return text + ")";
 }
 

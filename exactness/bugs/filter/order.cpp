@@ -91,7 +91,7 @@ ExactDistribution distribution_filtered_before_temperature(std::span<const float
 ExactDistribution distribution_after_second_softmax(std::span<const float> logits, const RowParameters& parameters) {
   ExactDistribution distribution = distribution_by_production(logits, parameters);
   for (Rational& p : distribution)
-    if (p > 0) p.assign(natural_exp(p.convert_to<double>()));
+    if (p > 0) p = Rational(natural_exp(static_cast<double>(p)));
   return normalised(std::move(distribution));
 }
 

@@ -94,13 +94,13 @@ TEST_CASE("The chain verifier over 32-bit probabilities has the distribution of 
   Rational total(0);
   for (const auto& [string, probability] : floats) total += probability;
   CHECK(total == 1);
-  const double distance = distance_between(floats, fractions).convert_to<double>();
+  const double distance = static_cast<double>(distance_between(floats, fractions));
   CHECK(distance > 0.0);  // numbers of 24 bits do not sum to 1
   CHECK(distance < 0x1p-22);
   const auto distribution = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
     return p.row(static_cast<std::uint32_t>(prefix.size()));
   };
-  CHECK(total_variation(floats, distribution, 3).convert_to<double>() < 0x1p-22);
+  CHECK(static_cast<double>(total_variation(floats, distribution, 3)) < 0x1p-22);
 }
 
 TEST_CASE("A vocabulary of several tiles is refused") {

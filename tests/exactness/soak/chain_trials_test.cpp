@@ -80,7 +80,7 @@ TEST_CASE("The distribution of the cells is that of the chain verifier over frac
     const std::vector<double> distribution = model.emitted_distribution();
     double worst = 0.0;
     for (std::size_t cell = 0; cell < distribution.size(); ++cell)
-      worst = std::max(worst, std::abs(distribution[cell] - enumerated[cell].convert_to<double>()));
+      worst = std::max(worst, std::abs(distribution[cell] - static_cast<double>(enumerated[cell])));
     CHECK(worst < 1e-15);
   }
 }
