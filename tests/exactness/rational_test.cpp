@@ -1,13 +1,15 @@
 #include "exactness/rational.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <stdexcept>
 
-using namespace draftproof;
+#include "tests/support/test.hpp"
+
+namespace {
+
 using boost::multiprecision::cpp_rational;
 
 // Numbers of 1 to 64 bits with either sign, ends of the range among them.
@@ -16,6 +18,8 @@ std::int64_t some_number(std::mt19937_64& random) {
   if (random() % 16 == 0) return std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(random()) >> (random() % 63);
 }
+
+}  // namespace
 
 TEST_CASE("Fractions of 64 bits and of more are those of Boost.Multiprecision") {
   std::mt19937_64 random(1);

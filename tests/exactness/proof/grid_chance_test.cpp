@@ -8,7 +8,9 @@
 namespace {
 
 Rational power_of_two(int n) {
-  return Rational(boost::multiprecision::cpp_int(1) << n);
+  Rational power(1);
+  for (int i = 0; i < n; ++i) power *= 2;
+  return power;
 }
 
 // Rows of 32-bit probabilities as production holds them.
