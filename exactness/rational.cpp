@@ -128,8 +128,9 @@ std::strong_ordering operator<=>(const Rational& a, const Rational& b) {
   if (a.wide_ || b.wide_) return a.wide().value.compare(b.wide().value) <=> 0;
   const Signed128 left = Signed128{a.numerator_} * b.denominator_;
   const Signed128 right = Signed128{b.numerator_} * a.denominator_;
-  return left < right ? std::strong_ordering::less
-                      : left > right ? std::strong_ordering::greater : std::strong_ordering::equal;
+  return left < right   ? std::strong_ordering::less
+         : left > right ? std::strong_ordering::greater
+                        : std::strong_ordering::equal;
 }
 
 Rational abs(const Rational& x) {
