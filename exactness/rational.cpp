@@ -18,12 +18,12 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 // Euclid's algorithm, as soon as possible in 64 bits.
 Signed128 common_divisor(Signed128 a, Signed128 b) {
   if (a < 0) a = -a;
-  while (b != 0 && a > kMost) {
+  while (b != 0 && (a > kMost || b > kMost)) {
     const Signed128 rest = a % b;
     a = b;
     b = rest;
   }
-  if (a > kMost) return a;
+  if (b == 0) return a;
   return std::gcd(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b));
 }
 
