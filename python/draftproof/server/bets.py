@@ -14,7 +14,6 @@ from ..callable.evidence.evidence import marked_log_e
 from . import draws
 
 if typing.TYPE_CHECKING:
-    from .._types import Array
     from .draws import Drawn
 
 TAILS = (4, 6, 8, 10)  # tokens of probability 2^-n at most
@@ -77,13 +76,13 @@ def _listed(drawn: Drawn) -> dict[str, list[float]]:
     return logs
 
 
-def _marked(hits: Array, chances: Array, odds: Array) -> float:
+def _marked(hits: np.ndarray, chances: np.ndarray, odds: np.ndarray) -> float:
     """A bet on the odds of some tokens, in rows that leave them a choice."""
     is_open = (chances > 1e-12) & (chances < 1.0 - 1e-12)
     return marked_log_e(hits[is_open], chances[is_open], odds)
 
 
-def _on_grid(p: Array, ids: Array, ranks: Array, steps: int) -> list[Array]:
+def _on_grid(p: np.ndarray, ids: np.ndarray, ranks: np.ndarray, steps: int) -> list[np.ndarray]:
     """Returns the probabilities [n] of the drawn tokens under random numbers of so many values: ends and middles of
     steps, sums by rank and by id."""
     here, shares = np.arange(len(p)), []

@@ -151,7 +151,7 @@ def beyond(honoured: Drawn, texts: list[tuple[int, Text]], settings: dict, readi
     return mass / max(1, count) * honoured.tokens
 
 
-def arrays(drawn: Drawn) -> tuple[Array, Array, Array]:
+def arrays(drawn: Drawn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns probabilities and ids of the kept tokens [n, width], and ranks [n] of the drawn ones, width if beyond."""
     count, rows = len(drawn.rows), drawn.rows
     width = max((len(row.seen.keys) for row in rows), default=0)
