@@ -135,7 +135,7 @@ def test_the_self_test_of_the_audit_runs_the_planted_faults_of_this_module(monke
     verb = [draftproof.program(), "audit", "--self-test", "--profile", "quick", "--kind", "filter", "--fault"]
     said = subprocess.run([*verb, "top_k is at most 64"], capture_output=True, text=True)
     assert said.returncode == 0 and said.stdout.startswith("filter, top_k is at most 64: top_k 65 | wrong_set | a row "
-                                                           "with top_k 65: 65 tokens due, 64 kept")
+                                                           "with top_k 65: 1 missing with p ")
     assert said.stdout.splitlines()[-1].startswith("quick finds 1 of 1 planted faults")
     document = json.loads(subprocess.run([*verb, "top_k is at most 64", "--json"], capture_output=True,
                                          text=True).stdout)
