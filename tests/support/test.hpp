@@ -45,7 +45,6 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // The logarithm of a weight of zero.
 inline constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 
-// Error message of an expression that must fail: tests look for the words that name the place and the expected value.
 // The message of the draftproof::Error that `body` throws; fails the test where it throws nothing or has another kind.
 template <class Body>
 std::string error_of(ErrorKind kind, Body body) {
