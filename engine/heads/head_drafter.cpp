@@ -1,108 +1,14 @@
 #include "engine/heads/head_drafter.hpp"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
 #include <limits>
-#include <set>
-#include <tuple>
 #include <utility>
 
-#include "base/error.hpp"
-#include "engine/draft/tree_builders/dynamic_trees.hpp"
-#include "reference/logits/guidance.hpp"
+#include "engine/heads/head_growth.hpp"
 #include "reference/step/dense_step_rows.hpp"
 #include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
-namespace {
-
-constexpr std::int32_t kTreeTopK = 10;       // EAGLE-2's, of a node and of a level
-constexpr std::int64_t kLateRowsMax = 1024;  // of a pass that only stores
-constexpr std::int64_t kFreshRowsMax = 17;   // of a request that drafted in the step before
-constexpr std::int64_t kMasked = -1;         // position of features that stand for no token's
-constexpr std::size_t kSidesMax = 2;         // of a draft: the request's tokens and the companion's
-
-}  // namespace
-
-void HeadDrafter::Batch::clear() {
-  GatheredBatch::clear();
-  tails.clear(), origins.clear(), features.clear(), states.clear();
-}
-
-// A stream that is drafted behind: the request's tokens, or, of a guided draft, the companion's.
-struct HeadDrafter::Side : HeadStream {
-  std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
-};
-
-// A draft as it grows, level by level. Its nodes are those of the draft, or of paths that are not merged yet, or
-// candidates that are not chosen yet.
-struct HeadDrafter::Growth {
-  enum class Kind : std::uint8_t {
-    most_probable,  // a chain of argmaxes
-    chain,          // drawn
-    tree,           // drawn
-    paths,          // drawn by themselves, merged at the end
-    dynamic,        // EAGLE-2's tree
-  };
-  struct Node {
-    Token token;
-    std::int32_t parent;                                    // kRootNode: the context
-    std::int32_t depth;                                     // from 1
-    std::array<std::int64_t, kSidesMax> slots = {};         // of its entry, by side
-    std::array<std::vector<float>, kSidesMax> states = {};  // by side
-    std::vector<float> row = {};                            // of logits after it, guided where the draft is
-    float confidence = 0.0f;
-  };
-
-  DraftJob* job;
-  Kind kind;
-  std::vector<Side> sides = {};  // one, or two where it is guided
-  RowParameters parameters = {};
-  Node root = {};
-  std::vector<Node> nodes = {};
-  std::vector<std::int32_t> frontier = {};            // whose rows come next
-  std::int32_t length_max = 0;                        // levels
-  std::vector<std::vector<float>> block_states = {};  // of a block's places, behind the request's tokens
-  CandidatePool pool = CandidatePool("a head's tree");
-  std::int32_t level_first = 0;                       // of the pool's last level
-  std::vector<std::vector<std::int32_t>> below = {};  // of the shape: children of node i at i + 1
-  std::vector<std::int32_t> in_shape = {};            // node of the shape of each node
-
-  const Node& at(std::int32_t node) const { return node == kRootNode ? root : nodes[static_cast<std::size_t>(node)]; }
-  Node& at(std::int32_t node) { return node == kRootNode ? root : nodes[static_cast<std::size_t>(node)]; }
-  // Takes the row of a side behind those before: the first is the row, the second guides it.
-  void take_row(std::size_t side, std::span<const float> of_side, std::vector<float>& row) {
-    if (side == 0) {
-      row.assign(of_side.begin(), of_side.end());
-      return;
-    }
-    try {
-      combine_guidance(row, of_side, job->context.parameters.guidance_scale, {}, row);
-    } catch (const Error&) {
-      job->failure = std::current_exception();
-    }
-  }
-  std::int32_t add(Token token, std::int32_t parent) {
-    nodes.push_back({token, parent, at(parent).depth + 1});
-    return static_cast<std::int32_t>(nodes.size()) - 1;
-  }
-  std::vector<std::int32_t> ancestors(std::int32_t node) const {  // the node itself last
-    std::vector<std::int32_t> reversed;
-    for (; node != kRootNode; node = at(node).parent) reversed.push_back(node);
-    return {reversed.rbegin(), reversed.rend()};
-  }
-  std::vector<Token> path(std::int32_t node) const {
-    std::vector<Token> tokens;
-    for (const std::int32_t i : ancestors(node)) tokens.push_back(at(i).token);
-    return tokens;
-  }
-  std::int32_t nodes_max() const {  // with entries of their own
-    if (kind == Kind::dynamic) return kTreeTopK * length_max;
-    return job->plan.num_paths * job->plan.shape.size();
-  }
-};
 
 HeadDrafter::HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature, bool guided)
     : head_(std::move(head)), draft_temperature_(draft_temperature), guided_(guided) {
@@ -125,70 +31,6 @@ std::unique_ptr<DraftCache> HeadDrafter::make_cache(std::int32_t num_blocks) con
 void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<const float> features,
                           DraftCache* draft_cache) {
   for (const ComputedTokens& of : computed) dynamic_cast<HeadEntries&>(*draft_cache).keep(of, features);
-}
-
-// Adds the tokens of a stream at positions [begin, end), a chain behind its context, with the features that their
-// entries are made of: those of the tokens before them, of blocks their own. Behind them `masks` places that are
-// masked, with entries from a slot on.
-void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache,
-                             std::int32_t masks, std::int64_t mask_slot) {
-  const std::int64_t before = cache.first_entry();
-  if (before == 1 && begin == 1) cache.kv().clear_slot(side.kv.slot(0));
-  for (std::int64_t p = begin; p < end; ++p) {
-    batch_.add(side.tokens[static_cast<std::size_t>(p)], p, p == begin ? kContextParent : batch_.size() - 1,
-               side.kv.slot(p));
-    batch_.add_features(cache.features(side.kv, p - before));
-    batch_.origins.emplace_back(&side, p - before);
-  }
-  for (std::int32_t i = 0; i < masks; ++i) {
-    batch_.add(head_->description().mask_token, end + i, batch_.size() - 1, mask_slot + i);
-    batch_.add_features(head_->weights().mask_hidden);
-    batch_.origins.emplace_back(&side, kMasked);
-  }
-  batch_.contexts.push_back({side.kv.blocks, begin});
-}
-
-void HeadDrafter::store_batch(HeadEntries& cache) {
-  head_->make_states(batch_.features, batch_.states);
-  if (on_state) {
-    const auto width = static_cast<std::size_t>(head_->state_width());
-    std::size_t row = 0;
-    for (const auto& [side, position] : batch_.origins)
-      if (const std::size_t at = row++; position != kMasked)
-        on_state(side->request, side->stream_index, position, std::span(batch_.states).subspan(at * width, width));
-  }
-  if (head_->description().family == HeadFamily::dflash)
-    head_->store_context(batch_.view(), batch_.states, cache.kv());
-  else
-    head_->run_pairs(batch_.view(), batch_.states, cache.kv(), output_);
-}
-
-// Full blocks whose entries no draft has needed so far are computed once where several requests share them, and in
-// parts where they are many; whatever else is lacking the first pass of the draft takes along.
-void HeadDrafter::catch_up(std::span<Growth> growths, HeadEntries& cache) {
-  for (;;) {
-    batch_.clear();
-    std::set<std::int32_t> claimed;
-    std::vector<std::tuple<const Side*, std::int64_t, std::int64_t>> added;
-    bool waits = false;
-    for (Growth& growth : growths)
-      for (const Side& side : growth.sides) {
-        const std::int64_t begin = cache.lacking_from(side);
-        const std::int64_t full = side.newest() / kKvBlockSlots;
-        std::int64_t block = begin / kKvBlockSlots;
-        for (; block < full && std::ssize(batch_.tokens) + (block + 1) * kKvBlockSlots - begin <= kLateRowsMax; ++block)
-          if (cache.stores(side, block) ||  // the features that its entries were made of are gone
-              !claimed.insert(side.kv.blocks[static_cast<std::size_t>(block)]).second)
-            break;
-        waits = waits || block < full;
-        if (block * kKvBlockSlots <= begin) continue;
-        add_tokens(side, begin, block * kKvBlockSlots, cache);
-        added.emplace_back(&side, begin, block * kKvBlockSlots);
-      }
-    if (!waits) return;
-    store_batch(cache);
-    for (const auto& [side, begin, end] : added) cache.mark_stored(*side, begin, end);
-  }
 }
 
 // Empty where a stream's tokens before the newest are computed in this step (a part of the prompt, or all again after a
@@ -285,143 +127,6 @@ void HeadDrafter::grow(std::span<Growth> growths, HeadEntries& cache) {
     finish_draft(growth);
     if (on_draft) on_draft({growth.job->context.request, growth.job->context.stream, growth.job->out});
   }
-}
-
-// The rows after the contexts.
-void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
-  const auto width = static_cast<std::size_t>(head_->state_width());
-  const auto rows = static_cast<std::size_t>(head_->num_rows());
-  const HeadDescription& description = head_->description();
-  batch_.clear();
-  if (description.family == HeadFamily::medusa) {
-    std::int32_t length_max = 0;
-    for (const Growth& growth : growths) {
-      for (const Side& side : growth.sides) batch_.add_features(cache.features(side.kv, side.newest() - 1));
-      length_max = std::max(length_max, growth.length_max);
-    }
-    head_->make_states(batch_.features, batch_.states);
-    for (std::int32_t level = 0; level < length_max; ++level) {
-      head_->run_medusa(static_cast<std::size_t>(level), batch_.states, output_.logits);
-      std::size_t row = 0;
-      for (Growth& growth : growths) {
-        std::vector<float>& marginal = growth.sides[0].marginals.emplace_back();
-        for (std::size_t s = 0; s < growth.sides.size(); ++s)
-          growth.take_row(s, std::span(output_.logits).subspan(row++ * rows, rows), marginal);
-      }
-    }
-    return;
-  }
-  const auto before = std::chrono::steady_clock::now();
-  catch_up(growths, cache);
-  const auto caught_up = std::chrono::steady_clock::now();
-  batch_.clear();
-  std::int64_t late_rows = 0, mask_slot = cache.scratch();
-  for (const Growth& growth : growths)
-    for (const Side& side : growth.sides) {
-      const std::int64_t end = side.newest() + cache.first_entry();  // the newest token's pair gives the first row
-      const std::int64_t from = std::min(cache.lacking_from(side), side.newest());
-      late_rows += std::max<std::int64_t>(end - from - kFreshRowsMax, 0);
-      const std::int32_t masks = description.family == HeadFamily::peagle ? growth.length_max - 1 : 0;
-      if (from < end) add_tokens(side, from, end, cache, masks, mask_slot);
-      mask_slot += masks;
-      cache.mark_stored(side, from, end);
-      for (std::int32_t i = masks; cache.first_entry() == 1 && i >= 0; --i)
-        batch_.wanted.push_back(batch_.size() - 1 - i);
-    }
-  const std::int64_t num_rows = std::ssize(batch_.tokens);
-  if (num_rows > 0) store_batch(cache);
-  const auto stored = std::chrono::steady_clock::now();
-  const auto ns_of = [](auto time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(); };
-  cache.add_late_ns(ns_of(caught_up - before));
-  if (num_rows > 0) cache.add_late_ns(ns_of(stored - caught_up) * late_rows / num_rows);
-  if (description.family == HeadFamily::dflash) {
-    batch_.clear();
-    std::int64_t scratch = cache.scratch();
-    for (const Growth& growth : growths)
-      for (const Side& side : growth.sides) {
-        for (std::int32_t i = 0; i < description.block_len; ++i) {
-          if (i >= (description.from_anchor ? 0 : 1) && i < growth.length_max + (description.from_anchor ? 0 : 1))
-            batch_.wanted.push_back(batch_.size());
-          batch_.add(i == 0 ? side.tokens.back() : description.mask_token, side.newest() + i,
-                     i == 0 ? kContextParent : batch_.size() - 1, scratch++);
-        }
-        batch_.contexts.push_back({side.kv.blocks, side.newest()});
-      }
-    head_->run_blocks(batch_.view(), cache.kv(), output_);
-  }
-  std::size_t row = 0;
-  if (drafts_in_parallel(description.family)) {
-    const bool has_markov = head_->weights().markov_in != nullptr;
-    for (Growth& growth : growths)
-      for (std::size_t s = 0; s < growth.sides.size(); ++s) {
-        for (std::int32_t level = 0; level < growth.length_max; ++level, ++row) {
-          const auto from = std::span(output_.logits).subspan(row * rows, rows);
-          // With a Markov bias rows are guided once they have it.
-          Side& side = growth.sides[has_markov ? s : 0];
-          if (s == 0 || has_markov) side.marginals.emplace_back();
-          growth.take_row(has_markov ? 0 : s, from, side.marginals[static_cast<std::size_t>(level)]);
-          if (s != 0) continue;
-          const auto state =
-              std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[row]) * width, width);
-          growth.block_states.emplace_back(state.begin(), state.end());
-        }
-        if (!has_markov) continue;
-        std::vector<float> first = growth.sides[s].marginals.front();
-        head_->add_markov({{growth.sides[s].tokens.back()}}, first, growth.block_states.front());
-        growth.take_row(s, first, growth.root.row);
-      }
-    return;
-  }
-  for (Growth& growth : growths)
-    for (std::size_t s = 0; s < growth.sides.size(); ++s, ++row) {
-      growth.take_row(s, std::span(output_.logits).subspan(row * rows, rows), growth.root.row);
-      const auto state = std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[row]) * width, width);
-      growth.root.states[s].assign(state.begin(), state.end());
-    }
-}
-
-// The rows after the nodes of the frontiers, of all requests in one pass.
-void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cache) {
-  const auto rows = static_cast<std::size_t>(head_->num_rows());
-  const HeadFamily family = head_->description().family;
-  if (drafts_in_parallel(family) && !head_->weights().markov_in) return;
-  batch_.clear();
-  if (family == HeadFamily::dflash) output_.logits.clear();
-  for (Growth& growth : growths)
-    for (const std::int32_t node : growth.frontier)
-      for (std::size_t s = 0; s < growth.sides.size(); ++s) {
-        const Growth::Node& of = growth.at(node);
-        const Side& side = growth.sides[s];
-        if (family == HeadFamily::dflash) {
-          const std::vector<float>& base = side.marginals[static_cast<std::size_t>(of.depth)];
-          batch_.tokens.push_back(of.token);
-          output_.logits.insert(output_.logits.end(), base.begin(), base.end());
-          const std::vector<float>& state = growth.block_states[static_cast<std::size_t>(of.depth)];
-          batch_.states.insert(batch_.states.end(), state.begin(), state.end());
-          continue;
-        }
-        batch_.wanted.push_back(batch_.add(of.token, side.newest() + of.depth, kContextParent, of.slots[s]));
-        batch_.contexts.push_back({side.kv.blocks, side.newest() + 1});
-        std::vector<std::int64_t>& tail = batch_.tails.emplace_back();
-        for (const std::int32_t above : growth.ancestors(of.parent)) tail.push_back(growth.at(above).slots[s]);
-        const std::vector<float>& state = growth.at(of.parent).states[s];
-        batch_.states.insert(batch_.states.end(), state.begin(), state.end());
-      }
-  if (family == HeadFamily::dflash)
-    head_->add_markov(batch_.tokens, output_.logits, batch_.states);
-  else
-    head_->run_pairs(batch_.view(), batch_.states, cache.kv(), output_);
-  const auto width = static_cast<std::size_t>(head_->state_width());
-  std::size_t row = 0;
-  for (Growth& growth : growths)
-    for (const std::int32_t node : growth.frontier)
-      for (std::size_t s = 0; s < growth.sides.size(); ++s, ++row) {
-        Growth::Node& of = growth.at(node);
-        growth.take_row(s, std::span(output_.logits).subspan(row * rows, rows), of.row);
-        if (family == HeadFamily::dflash) continue;
-        const auto state = std::span(output_.states).subspan(row * width, width);
-        of.states[s].assign(state.begin(), state.end());
-      }
 }
 
 bool HeadDrafter::follows_grammar(const Growth& growth) {
@@ -569,13 +274,13 @@ void HeadDrafter::add_level(Growth& growth) {
   for (const std::int32_t node : behind) {
     const DenseMasses<double> masses = dense_row(process(growth, node));
     std::vector<DraftCandidate> candidates;
-    for (const Token row : most_probable_tokens(masses, kTreeTopK))
+    for (const Token row : most_probable_tokens(masses, Growth::kTreeTopK))
       candidates.push_back(
           {follows_grammar(growth) ? row : head_->token_of(row), masses[static_cast<std::size_t>(row)]});
-    growth.pool.add(node, candidates, kTreeTopK);
+    growth.pool.add(node, candidates, Growth::kTreeTopK);
     for (const DraftCandidate& candidate : candidates) growth.add(candidate.token, node);
   }
-  if (!is_last) growth.frontier = growth.pool.best(first, kTreeTopK);
+  if (!is_last) growth.frontier = growth.pool.best(first, Growth::kTreeTopK);
 }
 
 void HeadDrafter::finish_draft(Growth& growth) {

@@ -69,8 +69,17 @@ class HeadDrafter final : public Drafter {
   std::vector<Side> sides_of(const DraftContext& context, HeadEntries& cache) const;
   Growth growth_of(DraftJob& job) const;
   void grow(std::span<Growth> growths, HeadEntries& cache);
+  // By family (head_rows.cpp).
   void compute_roots(std::span<Growth> growths, HeadEntries& cache);
+  void medusa_roots(std::span<Growth> growths, HeadEntries& cache);
+  void read_contexts(std::span<Growth> growths, HeadEntries& cache);
+  void run_blocks(std::span<Growth> growths, HeadEntries& cache);
+  void parallel_roots(std::span<Growth> growths);
+  void pair_roots(std::span<Growth> growths);
   void compute_frontiers(std::span<Growth> growths, HeadEntries& cache);
+  void run_markov(std::span<Growth> growths);
+  void run_next_pairs(std::span<Growth> growths, HeadEntries& cache);
+  static void each_frontier(std::span<Growth> growths, auto f);
   static std::span<const float> row_after(const Growth& growth, std::int32_t node);
   const Distribution& process(const Growth& growth, std::int32_t node);
   void add_level(Growth& growth);

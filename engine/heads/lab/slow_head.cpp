@@ -479,12 +479,14 @@ SlowHead::Row SlowHead::medusa_row(const Text& text, std::span<const Token> toke
     spread_nan(y);
     add_to(y, block.bias);
     kernels_.swiglu(y.data(), ones.data(), y.size(), y.data());  // silu(y) = swiglu(y, 1)
-    add_to(x, y);
+    if (!head.is_plain) add_to(y, x);
+    x = std::move(y);
   }
   const PackedMatrix* matrix = head.head.get();
   if (matrix == nullptr) matrix = head_->body.head ? head_->body.head.get() : weights_->head.get();
   std::vector<float> logits = product(*matrix, x);
   spread_nan(logits);
+  add_to(logits, head.head_bias);
   return {std::move(logits), {}};
 }
 

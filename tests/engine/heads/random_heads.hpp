@@ -20,8 +20,10 @@ struct RandomHeadOptions {
   bool from_anchor = false;           // of dflash
   bool markov = false;                // of dflash, from the anchor
   bool selector = false;              // of dflash: DFlash 2
-  std::int64_t layers = 1;
-  ExpertShape experts = {};  // in every layer
+  bool plain = false;                 // of medusa: linear layers, with biases
+  bool shared_head = false;           // of medusa: one lm_head for all
+  std::int64_t layers = 1;            // of each head of medusa: blocks
+  ExpertShape experts = {};           // in every layer
 };
 
 struct RandomHead {
@@ -103,7 +105,7 @@ struct RandomHead {
       tensors.layers.push_back(layer);
     }
     if (family != HeadFamily::eagle1 && family != HeadFamily::medusa) tensors.out_norm = norm("out_norm");
-    if (options.reduced_vocabulary && !options.token_map && family != HeadFamily::medusa)
+    if (options.reduced_vocabulary && !options.token_map && (family != HeadFamily::medusa || options.shared_head))
       tensors.head = matrix("lm_head", shape.vocab_size, width);
     if (family == HeadFamily::dflash) {
       head.block_len = 5;
@@ -129,8 +131,11 @@ struct RandomHead {
     }
     for (int i = 0; family == HeadFamily::medusa && i < 4; ++i) {
       MedusaTensors& medusa = tensors.medusa.emplace_back();
-      medusa.blocks.push_back({matrix("block", width, width), store.vector("block.bias", width, 0.0f, 0.1f)});
-      if (options.reduced_vocabulary) medusa.head = matrix("lm_head", shape.vocab_size, width);
+      for (std::int64_t l = 0; l < options.layers; ++l)
+        medusa.blocks.push_back({matrix("block", width, width), store.vector("block.bias", width, 0.0f, 0.1f)});
+      if (options.reduced_vocabulary && !options.shared_head) medusa.head = matrix("lm_head", shape.vocab_size, width);
+      medusa.is_plain = options.plain;
+      if (options.plain) medusa.head_bias = store.vector("lm_head.bias", shape.vocab_size, 0.0f, 0.1f);
     }
   }
 
@@ -186,6 +191,9 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
   add("dflash 2 with a token map, from the anchor", HeadFamily::dflash,
       {.kind = TensorKind::f16, .token_map = true, .from_anchor = true, .selector = true});
   add("medusa", HeadFamily::medusa);
+  add("medusa of linear layers", HeadFamily::medusa, {.plain = true});
+  add("medusa of two blocks with one lm_head for all", HeadFamily::medusa, {.shared_head = true, .layers = 2});
+  add("medusa with the target's lm_head", HeadFamily::medusa, {.reduced_vocabulary = false});
   add("peagle", HeadFamily::peagle);
   add("peagle of two layers", HeadFamily::peagle,
       {.own_embedding = true, .norm_before_residual = true, .feature_norms = true, .layers = 2});

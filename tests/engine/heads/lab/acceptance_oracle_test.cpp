@@ -107,6 +107,42 @@ TEST_CASE("rows of heads stay the slow head's beyond 2,048 tokens and beyond the
   }
 }
 
+TEST_CASE("a confidence is what the head of confidences says of the slow head's state, behind the token before") {
+  const RandomLlama tiny(9, {TensorKind::q8_0}, RopePairing::adjacent, false);
+  TransformerModel target(tiny.weights(), Arithmetic::int8, 1);
+  const RandomHead head(HeadFamily::dflash, target.weights().shape, {.markov = true});
+  const auto weights = head.weights();
+  HeadDrafter drafter(std::make_shared<DraftHead>(weights, target, "test head"), std::nullopt);
+  SlowHead slow(weights, target);
+  SlowHead::Text text;
+  int compared = 0;
+  drafter.on_draft = [&](const HeadDraft& of) {
+    slow.row(text, of.stream, {});
+    for (std::size_t i = 0; i < of.draft->confidences.size(); ++i, ++compared) {
+      std::vector<float> inputs = text.block_rows[i].state;
+      const std::size_t width = inputs.size();
+      inputs.resize(weights->confidence.size());
+      weights->markov_in->decode_row(i == 0 ? of.stream.back() : of.draft->tree.tokens[i - 1],
+                                     std::span(inputs).subspan(width));
+      double sum = weights->confidence_bias;
+      for (std::size_t k = 0; k < inputs.size(); ++k) sum += static_cast<double>(weights->confidence[k] * inputs[k]);
+      CHECK(of.draft->confidences[i] == Approx(1.0 / (1.0 + std::exp(-sum))).epsilon(1e-5));
+    }
+  };
+  HeadSchedule schedule;
+  schedule.options.policy = SpeculationPolicy(parse_speculation("confidence:max=5,threshold=0", "test"));
+  schedule.options.scheduler.num_blocks = 30;
+  Request request;
+  request.prompt = {5, 6, 7, 8, 9};
+  request.options.num_speculative_tokens = 5;
+  request.options.stop.max_tokens = 20;
+  schedule.requests = {request};
+  schedule.arrival_steps = {0};
+  schedule.cancel_steps = {-1};
+  run_schedule_of_heads(target, &drafter, schedule);
+  CHECK(compared > 20);
+}
+
 TEST_CASE("a row of the run that differs in one bit is reported with its place") {
   const RandomLlama tiny(9, {TensorKind::q8_0}, RopePairing::adjacent, false);
   TransformerModel target(tiny.weights(), Arithmetic::int8, 1);
