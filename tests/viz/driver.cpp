@@ -28,6 +28,10 @@ std::string Driver::text() {
   return looks_of_frame([this] { frame(); }).text;
 }
 
+std::string Driver::lines() {
+  return looks_of_frame([this] { frame(); }).lines;
+}
+
 bool Driver::has(const std::string& control) const {
   return const_cast<Dashboard&>(dashboard_).controls().find(control) != nullptr;
 }

@@ -27,6 +27,8 @@ class Driver {
   void frames(int count);
   // One more frame, and what is read in it, tooltips too: a run of letters a line.
   std::string text();
+  // The same from left to right, then down: a row of a table is a line.
+  std::string lines();
   // The control's place, or a test failure that lists the controls that there are.
   ControlRect rect(const std::string& control);
   bool has(const std::string& control) const;

@@ -258,7 +258,23 @@ bool is_in_field(const TextRun& run, const Controls* controls) {
          });
 }
 
-void look_at_texts(const Window& window, const Controls* controls, Looks& looks) {
+using Seen = std::pair<ImVec2, std::string>;  // where it begins
+
+// Rows of a table are lines of it, in whatever order their cells were drawn.
+std::string in_lines(std::vector<Seen> seen) {
+  constexpr float kLine_px = 3;
+  std::ranges::stable_sort(seen, {}, [](const Seen& run) { return run.first.y; });
+  std::string lines;
+  for (auto begin = seen.begin(); begin != seen.end();) {
+    const auto end =
+        std::find_if(begin, seen.end(), [&](const Seen& run) { return run.first.y > begin->first.y + kLine_px; });
+    std::stable_sort(begin, end, [](const Seen& a, const Seen& b) { return a.first.x < b.first.x; });
+    for (; begin != end; ++begin) lines += begin->second + (std::next(begin) == end ? "\n" : " ");
+  }
+  return lines;
+}
+
+void look_at_texts(const Window& window, const Controls* controls, Looks& looks, std::vector<Seen>& all) {
   const bool scrolls_down = window.window != nullptr && window.window->ScrollMax.y > 0;
   const bool has_tabs = window.name.find("DockSpace_") != std::string::npos;  // whose titles Dear ImGui may shorten
   const bool scrolls_right = window.window != nullptr && window.window->ScrollMax.x > 0;
@@ -274,6 +290,7 @@ void look_at_texts(const Window& window, const Controls* controls, Looks& looks)
       }
       ++looks.texts;
       looks.text += run.text + "\n";
+      all.emplace_back(ImVec2{run.box.Min.x, run.pen.y}, run.text);
       runs.push_back(&run);
       if (is_in_field(run, controls)) continue;
       const bool is_wide = run.box.Min.x < run.clip.Min.x - kSlack_px || run.box.Max.x > run.clip.Max.x + kSlack_px;
@@ -299,9 +316,10 @@ Looks looks_of_frame(const std::function<void()>& draw, const Controls* controls
   for (int i = 0; i < plots.GetBufSize(); ++i) plots.GetByIndex(i)->FrameRect = ImRect();  // of plots that are gone
   draw();
   Looks looks;
+  std::vector<Seen> seen;
   const std::vector<Window> windows = windows_of(*ImGui::GetDrawData());
   for (const Window& window : windows) {
-    look_at_texts(window, controls, looks);
+    look_at_texts(window, controls, looks, seen);
     if (window.window == nullptr) continue;
     for (int i = 0; i < plots.GetBufSize(); ++i) {
       ImPlotPlot& plot = *plots.GetByIndex(i);
@@ -313,6 +331,7 @@ Looks looks_of_frame(const std::function<void()>& draw, const Controls* controls
       PlotLooks(plot, window, window.name, looks.faults).look();
     }
   }
+  looks.lines = in_lines(std::move(seen));
   std::ranges::sort(looks.faults);
   const auto doubles = std::ranges::unique(looks.faults);
   looks.faults.erase(doubles.begin(), doubles.end());

@@ -10,6 +10,7 @@ struct Looks {
   int plots = 0, texts = 0;         // that were looked at
   std::vector<std::string> faults;  // a sentence each
   std::string text;                 // what is read, a run of letters a line
+  std::string lines;                // as it is read: from left to right, then down
 };
 
 // Draws one frame and looks at it. `controls`: those that it draws; what is typed into fields may be longer than they.

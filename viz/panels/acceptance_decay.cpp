@@ -63,19 +63,18 @@ struct Columns {
   }
   // Points behind the first `known` are extrapolated, and fainter.
   void plot(const std::string& label, std::size_t curve, std::size_t known) const {
-    const auto count = static_cast<int>(x.size());
     const ImPlotSpec spec = line_of(curve);
     if (known > 0 && known < x.size()) {
       ImPlotSpec faint = spec;
       faint.LineColor.w = faint.FillColor.w = 0.45f;
-      ImPlot::PlotLine(label.c_str(), x.data() + known - 1, y.data() + known - 1, count - static_cast<int>(known) + 1,
-                       faint);
+      plot_line(label, Values(x).subspan(known - 1), Values(y).subspan(known - 1), faint);
     }
-    ImPlot::PlotLine(label.c_str(), x.data(), y.data(), static_cast<int>(std::min(known, x.size())), spec);
+    const std::size_t shown = std::min(known, x.size());
+    plot_line(label, Values(x).first(shown), Values(y).first(shown), spec);
     if (!has_intervals) return;
     ImPlotSpec bars = spec;
     bars.Size = 0.35f * ImGui::GetFontSize();
-    ImPlot::PlotErrorBars(label.c_str(), x.data(), y.data(), below.data(), above.data(), count, bars);
+    plot_intervals(label, x, y, below, above, bars);
   }
 };
 
@@ -190,7 +189,7 @@ void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDeca
       ring.Marker = ImPlotMarker_Circle;
       ring.MarkerSize = 0.5f * ImGui::GetFontSize();
       ring.FillAlpha = 0.0f;
-      ImPlot::PlotScatter(label_of(curve.name, c).c_str(), &best_x, &best_y, 1, ring);
+      plot_points(label_of(curve.name, c), {&best_x, 1}, {&best_y, 1}, ring);
     }
     ImPlot::EndPlot();
   }
@@ -212,13 +211,12 @@ void AcceptanceDecayPanel::draw_best(Controls& controls, const AcceptanceDecaySn
       // Curves that fall together stay visible.
       std::vector<double> best(curve.best_k_by_cost.begin(), curve.best_k_by_cost.end());
       for (double& k : best) k += 0.05 * static_cast<double>(c);
-      ImPlot::PlotStairs(label_of(curve.name, c).c_str(), snapshot.costs.data(), best.data(),
-                         static_cast<int>(best.size()), line_of(c, false));
+      plot_stairs(label_of(curve.name, c), snapshot.costs, best, line_of(c, false));
     }
     ImPlotSpec here;
     here.LineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
     here.LineWeight = 0.1f * ImGui::GetFontSize();
-    ImPlot::PlotInfLines("draft cost", &snapshot.settings.draft_cost, 1, here);
+    plot_limit("draft cost", snapshot.settings.draft_cost, here);
     ImPlot::EndPlot();
   }
   controls.describe("best", nullptr);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/split.hpp"
@@ -34,11 +35,18 @@ ImPlotSpec bar_spec(const PaletteColour& colour) {
   spec.LineColor = to_vec4(colour);
   return spec;
 }
-ImPlotSpec line_spec(const PaletteColour& colour) {
-  ImPlotSpec spec;
-  spec.LineColor = to_vec4(colour);
-  spec.LineWeight = 2.6f;
-  return spec;
+// Places of the first so many tokens.
+Values tokens(std::size_t count) {
+  static const auto kTokens = [] {
+    std::array<double, kLabVocabMax> all{};
+    std::iota(all.begin(), all.end(), 0.0);
+    return all;
+  }();
+  return Values(kTokens).first(count);
+}
+// A bar a token.
+void plot_token_bars(const char* name, Values values, double width, const PaletteColour& colour) {
+  plot_bars(name, tokens(values.size()), values, width, bar_spec(colour));
 }
 
 void setup_tokens(std::size_t vocab_size, const char* y_label) {
@@ -55,9 +63,8 @@ void plot_filtered(const DistributionLabSnapshot& snapshot, ImVec2 size) {
   const std::vector<double> given = normalised_row(snapshot.settings.target);
   const double highest = std::max(std::ranges::max(given), std::ranges::max(snapshot.p));
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * highest, ImPlotCond_Always);
-  const auto count = static_cast<int>(given.size());
-  ImPlot::PlotBars("as given", given.data(), count, 0.8, 0, bar_spec(palette::kGrey));
-  ImPlot::PlotBars("p", snapshot.p.data(), count, 0.45, 0, bar_spec(palette::kTarget));
+  plot_token_bars("as given", given, 0.8, palette::kGrey);
+  plot_token_bars("p", snapshot.p, 0.45, palette::kTarget);
   ImPlot::EndPlot();
 }
 
@@ -66,21 +73,18 @@ void plot_filtered(const DistributionLabSnapshot& snapshot, ImVec2 size) {
 void plot_stacks(const DistributionLabSnapshot& snapshot, ImVec2 size) {
   if (!ImPlot::BeginPlot("p = min(p, q) + redistributed mass##rows", size)) return;
   setup_tokens(snapshot.p.size(), "probability");
-  std::array<double, kLabVocabMax> larger{};
-  for (std::size_t i = 0; i < snapshot.p.size(); ++i) larger[i] = std::max(snapshot.p[i], snapshot.q[i]);
-  const auto count = static_cast<int>(snapshot.p.size());
-  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * *std::max_element(larger.begin(), larger.end()), ImPlotCond_Always);
+  std::vector<double> larger;
+  for (std::size_t i = 0; i < snapshot.p.size(); ++i) larger.push_back(std::max(snapshot.p[i], snapshot.q[i]));
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * std::ranges::max(larger), ImPlotCond_Always);
   // The lowest piece is drawn last, over the others.
-  ImPlot::PlotBars("rejected", larger.data(), count, 0.67, 0, bar_spec(palette::kRejected));
-  ImPlot::PlotBars("redistributed", snapshot.p.data(), count, 0.67, 0, bar_spec(palette::kRecovered));
-  ImPlot::PlotBars("accepted", snapshot.overlap.data(), count, 0.67, 0, bar_spec(palette::kAccepted));
-  ImPlotSpec tops = line_spec(palette::kTarget);
+  plot_token_bars("rejected", larger, 0.67, palette::kRejected);
+  plot_token_bars("redistributed", snapshot.p, 0.67, palette::kRecovered);
+  plot_token_bars("accepted", snapshot.overlap, 0.67, palette::kAccepted);
+  ImPlotSpec tops = line_of(palette::kTarget);
   tops.Marker = ImPlotMarker_Square;
   tops.MarkerSize = 0.22f * ImGui::GetFontSize();
   tops.MarkerFillColor = tops.MarkerLineColor = to_vec4(palette::kTarget);
-  std::array<double, kLabVocabMax> tokens{};
-  for (std::size_t i = 0; i < snapshot.p.size(); ++i) tokens[i] = static_cast<double>(i);
-  ImPlot::PlotScatter("p", tokens.data(), snapshot.p.data(), count, tops);
+  plot_points("p", tokens(snapshot.p.size()), snapshot.p, tops);
   ImPlot::EndPlot();
 }
 
@@ -96,21 +100,17 @@ void plot_emitted(const DistributionLabSnapshot& snapshot, const LabLook* look, 
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * highest, ImPlotCond_Always);
   if (look != nullptr) {
     const auto n = static_cast<double>(look->samples);
-    std::array<double, kLabVocabMax> shares{}, tokens{}, errors{};
-    for (std::size_t i = 0; i < look->counts.size(); ++i) {
-      shares[i] = static_cast<double>(look->counts[i]) / n;
-      tokens[i] = static_cast<double>(i);
-      errors[i] = 2 * std::sqrt(snapshot.expected[i] * std::max(0.0, 1 - snapshot.expected[i]) / n);
-    }
-    const int count = static_cast<int>(look->counts.size());
-    ImPlot::PlotBars("emitted", shares.data(), count, 0.67, 0, bar_spec(palette::kPurple));
-    ImPlotSpec spec = line_spec(palette::kTarget);
+    std::vector<double> shares, errors;
+    for (const std::int64_t count : look->counts) shares.push_back(static_cast<double>(count) / n);
+    for (const double p : snapshot.expected) errors.push_back(2 * std::sqrt(p * std::max(0.0, 1 - p) / n));
+    plot_token_bars("emitted", shares, 0.67, palette::kPurple);
+    ImPlotSpec spec = line_of(palette::kTarget);
     spec.Size = 0.6f * ImGui::GetFontSize();
-    ImPlot::PlotErrorBars("expected, 2 SE", tokens.data(), snapshot.expected.data(), errors.data(), count, spec);
+    plot_intervals("expected, 2 SE", tokens(errors.size()), snapshot.expected, errors, errors, spec);
     spec.Marker = ImPlotMarker_Square;
     spec.MarkerSize = 0.22f * ImGui::GetFontSize();
     spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(palette::kTarget);
-    ImPlot::PlotScatter("expected, 2 SE", tokens.data(), snapshot.expected.data(), count, spec);
+    plot_points("expected, 2 SE", tokens(errors.size()), snapshot.expected, spec);
   }
   ImPlot::EndPlot();
 }
@@ -136,18 +136,17 @@ void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, Im
   const bool is_narrow = size.x < 26 * ImGui::GetFontSize();
   ImPlot::SetupLegend(ImPlotLocation_North,
                       ImPlotLegendFlags_Outside | (is_narrow ? ImPlotLegendFlags_None : ImPlotLegendFlags_Horizontal));
-  const int count = static_cast<int>(samples.size());
-  ImPlot::PlotLine("p-value", samples.data(), p_values.data(), count, line_spec(palette::kVermilion));
-  ImPlotSpec level = line_spec(palette::kGrey);
+  plot_line("p-value", samples, p_values, line_of(palette::kVermilion));
+  ImPlotSpec level = line_of(palette::kGrey);
   level.Flags = ImPlotInfLinesFlags_Horizontal;
-  ImPlot::PlotInfLines("level", &kDistributionAlpha, 1, level);
-  ImPlot::PlotLine("observed distance", samples.data(), observed.data(), count, line_spec(palette::kPurple));
-  ImPlot::PlotLine("detectable distance", samples.data(), detectable.data(), count, line_spec(palette::kBlue));
+  plot_limit("level", kDistributionAlpha, level);
+  plot_line("observed distance", samples, observed, line_of(palette::kPurple));
+  plot_line("detectable distance", samples, detectable, line_of(palette::kBlue));
   ImPlot::EndPlot();
 }
 
-// Lossy rules by what they accept and how far off they are; each point's place is kept as "lossy RULE".
-void plot_lossy(Controls& controls, const std::vector<LossyRule>& rules, ImVec2 size) {
+// Lossy rules by what they accept and how far off they are.
+void plot_lossy(const std::vector<LossyRule>& rules, ImVec2 size) {
   if (!ImPlot::BeginPlot("How far off, for how much speed?##lossy", size, ImPlotFlags_NoLegend)) return;
   double furthest = 1e-3;
   double most = 1e-3;
@@ -163,9 +162,8 @@ void plot_lossy(Controls& controls, const std::vector<LossyRule>& rules, ImVec2 
   for (const LossyRule& rule : rules) {
     const PaletteColour& colour = rule.verifier == "chain" ? palette::kGreen : palette::kVermilion;
     ImPlotSpec spec = line_with_markers(colour);
-    ImPlot::PlotScatter(rule.verifier.c_str(), &rule.distance, &rule.accepted, 1, spec);
+    plot_points(rule.verifier, {&rule.distance, 1}, {&rule.accepted, 1}, spec);
     const ImVec2 point = ImPlot::PlotToPixels(rule.distance, rule.accepted);
-    controls.mark("lossy " + rule.verifier, {{point.x - 1, point.y - 1}, {point.x + 1, point.y + 1}});
     ImVec2 label{point.x + 0.4f * em, point.y - 0.5f * em};
     const auto is_taken = [&](const ImVec2& other) {
       return std::abs(other.x - label.x) < 14 * em && std::abs(other.y - label.y) < em;
@@ -181,16 +179,15 @@ void plot_lossy(Controls& controls, const std::vector<LossyRule>& rules, ImVec2 
 
 // A bar from the floor of the plot, with a grip on its top.
 struct DraggedBar {
+  const char* row;
   int id;
   double x, floor, value;
   const PaletteColour& colour;
 };
 // The value that the mouse gives it; nothing while it is left alone.
 std::optional<double> drag_bar(const DraggedBar& bar) {
-  const ImVec2 low = ImPlot::PlotToPixels(bar.x - kBarWidth / 2, bar.floor);
-  const ImVec2 high = ImPlot::PlotToPixels(bar.x + kBarWidth / 2, bar.value);
   ImPlot::PushPlotClipRect();
-  ImPlot::GetPlotDrawList()->AddRectFilled({low.x, high.y}, {high.x, low.y}, to_u32(bar.colour, 0.6f));
+  plot_box(bar.row, bar.x - kBarWidth / 2, bar.x + kBarWidth / 2, bar.floor, bar.value, to_u32(bar.colour, 0.6f));
   ImPlot::PopPlotClipRect();
   double x = bar.x;
   double y = bar.value;
@@ -339,7 +336,7 @@ void DistributionLabPanel::draw_given_rows(Controls& controls, DistributionLabSe
     for (std::size_t token = 0; token < shown.size(); ++token) {
       const double x = static_cast<double>(token) + row.shift;
       const double value = is_logit ? std::max(std::log(shown[token]), floor) : shown[token];
-      if (const auto dragged = drag_bar({id++, x, floor, value, row.colour})) {
+      if (const auto dragged = drag_bar({row.label, id++, x, floor, value, row.colour})) {
         row.weights = with_value(shown, token, *dragged, is_logit);
         unconditional_dragged = unconditional_dragged || &row.weights == &unconditional;
       }
@@ -380,7 +377,7 @@ void DistributionLabPanel::draw_plots(Controls& controls, DistributionLabSetting
              [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
   if (has_lossy)
     return draw_one("Further up is faster, further right is further from p. chain is exact; of fly the bound.",
-                    [&](ImVec2 room_of_plot) { plot_lossy(controls, snapshot->lossy, room_of_plot); });
+                    [&](ImVec2 room_of_plot) { plot_lossy(snapshot->lossy, room_of_plot); });
   if (filters_first) return;
   draw_one("Biased once the p-value falls below the level; a distance above the detectable one would be found.",
            [&](ImVec2 room_of_plot) { plot_test(*snapshot, look_, room_of_plot); });

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "viz/panels/colours.hpp"
+#include "viz/panels/series.hpp"
 #include "viz/panels/token_text.hpp"
 
 namespace draftproof {
@@ -122,8 +123,8 @@ void draw_head_step(const HeadStep& step) {
                    fitted(candidate.text, (kTextWidth - 0.4f) * em).c_str());
       const float left = at.x + kTextWidth * em;
       const float width = (kSlotWidth - kTextWidth - 0.5f) * em;
-      list.AddRectFilled({left, at.y}, {left + width * candidate.probability, at.y + 1.05f * em},
-                         to_u32(drafted ? colour_of(slot) : palette::kGrey, 0.6f));
+      fill_share("candidates", {left, at.y}, {width, 1.05f * em}, candidate.probability,
+                 to_u32(drafted ? colour_of(slot) : palette::kGrey, 0.6f));
       list.AddText({left + 0.3f * em, at.y}, ImGui::GetColorU32(ImGuiCol_Text), share);
       ImGui::Dummy({kSlotWidth * em, 1.2f * em});
     }

@@ -32,10 +32,10 @@ struct Points {
     above.push_back(high - value);
   }
   void plot(const std::string& name, const PaletteColour& colour) const {
-    ImPlot::PlotLine(name.c_str(), x.data(), y.data(), size_of(x), line_with_markers(colour));
+    plot_line(name, x, y, line_with_markers(colour));
     ImPlotSpec bars = line_of(colour);
     bars.Size = 0.35f * ImGui::GetFontSize();
-    ImPlot::PlotErrorBars(name.c_str(), x.data(), y.data(), below.data(), above.data(), size_of(x), bars);
+    plot_intervals(name, x, y, below, above, bars);
   }
 };
 
@@ -44,7 +44,7 @@ void setup_slots(int first, int last) {
   std::vector<double> ticks;
   const int step = last > 16 ? 4 : last > 8 ? 2 : 1;
   for (int slot = first; slot <= std::max(first, last); slot += step) ticks.push_back(slot);
-  ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), size_of(ticks));
+  ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()));
   ImPlot::SetupAxisFormat(ImAxis_X1, "%.0f");
 }
 
@@ -181,7 +181,7 @@ void HeadsPanel::plot_reliability(const HeadsSnapshot& snapshot, const Reliabili
     ImPlot::SetupAxisLimits(ImAxis_X1, 0.0, 1.0, ImPlotCond_Always);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
     const std::array diagonal{0.0, 1.0};
-    ImPlot::PlotLine("calibrated", diagonal.data(), diagonal.data(), 2, line_of(palette::kGrey));
+    plot_line("calibrated", diagonal, diagonal, line_of(palette::kGrey));
     Points points;
     for (const ReliabilityBin& bin : shown.bins)
       if (bin.count > 0) points.add(bin.mean_confidence, bin.rate, bin.interval.low, bin.interval.high);

@@ -81,12 +81,11 @@ void plot_times(const KernelTimes& times, ImVec2 size) {
   if (!names.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, positions.data(), static_cast<int>(names.size()), names.data());
   ImPlotSpec bars = fill_of(palette::kBlue, 1.0f);
   bars.Flags = ImPlotBarsFlags_Horizontal;
-  ImPlot::PlotBars("median", ratios.data(), positions.data(), size_of(ratios), 0.6, bars);
+  plot_bars("median", ratios, positions, 0.6, bars);
   ImPlotSpec spec = line_with_markers(palette::kOrange);
   spec.LineColor = to_vec4(palette::kOrange, 0);
-  ImPlot::PlotScatter("best", best.data(), positions.data(), size_of(best), spec);
-  const double floor = 1.0;
-  ImPlot::PlotInfLines("floor", &floor, 1, line_of(palette::kVermilion, 1.5f));
+  plot_points("best", best, positions, spec);
+  plot_limit("floor", 1.0, line_of(palette::kVermilion, 1.5f));
   if (ImPlot::IsPlotHovered()) {
     const auto at = static_cast<std::int64_t>(std::llround(ImPlot::GetPlotMousePos().y));
     if (at >= 0 && at < static_cast<std::int64_t>(times.rows.size()) && ImGui::BeginTooltip()) {

@@ -13,6 +13,7 @@
 
 #include "base/printable.hpp"
 #include "viz/panels/colours.hpp"
+#include "viz/panels/series.hpp"
 
 namespace draftproof {
 
@@ -112,10 +113,6 @@ void with_caption(const char* sentence, ImVec2 size, const Plot& plot) {
   ImGui::PopStyleColor();
   ImGui::PopTextWrapPos();
   ImGui::EndGroup();
-}
-
-inline int size_of(const std::vector<double>& values) {
-  return static_cast<int>(values.size());
 }
 
 }  // namespace draftproof

@@ -266,7 +266,7 @@ void SpeculatePanel::draw_acceptance(Controls& controls, const SpeculateSnapshot
     spec.LineColor = to_vec4(colour);
     std::vector<double> at = positions;
     for (double& x : at) x += shift;
-    ImPlot::PlotBars(name, at.data(), values.data(), static_cast<int>(values.size()), 0.36, spec);
+    plot_bars(name, Values(at).first(values.size()), values, 0.36, spec);
   };
   bars("if reached", given, -0.19, palette::kAccepted);
   bars("of all drafts", of_all, 0.19, palette::kTarget);

@@ -44,7 +44,7 @@ void plot_curve(const SpeedupCurve& curve, std::size_t index) {
     spec.MarkerSize = 0.18f * ImGui::GetFontSize();
     spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(colour);
   }
-  ImPlot::PlotLine(curve.name.c_str(), curve.batch.data(), curve.speedup.data(), size_of(curve.batch), spec);
+  plot_line(curve.name, curve.batch, curve.speedup, spec);
 }
 
 // Annotations of a plot, beside their points as ImPlot places them; none covers another one.
@@ -92,7 +92,7 @@ class Annotations {
   std::vector<Box> boxes_;
 };
 
-void plot_points(const SpeedupPoints& points) {
+void plot_measured(const SpeedupPoints& points) {
   std::vector<double> batch, speedup, below, above;
   for (const SpeedupPoint& point : points.points) {
     batch.push_back(static_cast<double>(point.batch));
@@ -103,12 +103,11 @@ void plot_points(const SpeedupPoints& points) {
   ImPlotSpec spec;
   spec.LineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
   spec.Size = 0.5f * ImGui::GetFontSize();
-  ImPlot::PlotErrorBars("measured or quoted", batch.data(), speedup.data(), below.data(), above.data(), size_of(batch),
-                        spec);
+  plot_intervals("measured or quoted", batch, speedup, below, above, spec);
   spec.Marker = ImPlotMarker_Circle;
   spec.MarkerSize = 0.3f * ImGui::GetFontSize();
   spec.MarkerFillColor = spec.MarkerLineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
-  ImPlot::PlotScatter("measured or quoted", batch.data(), speedup.data(), size_of(batch), spec);
+  plot_points("measured or quoted", batch, speedup, spec);
 }
 
 // All curves at the batch under the mouse.
@@ -157,14 +156,13 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   const SpeedupCurve& best = snapshot.curves.front();
   ImPlotSpec band = fill_of(colour_of(0), 0.3f);
   band.Flags = ImPlotItemFlags_NoLegend;
-  ImPlot::PlotShaded("80 % band", best.batch.data(), best.low.data(), best.high.data(), size_of(best.batch), band);
-  const double one = 1.0;
+  plot_area("80 % band", best.batch, best.low, best.high, band);
   ImPlotSpec level = line_of(palette::kGrey, 1.0f);
   level.Flags |= ImPlotItemFlags_NoLegend;
   level.Flags |= ImPlotInfLinesFlags_Horizontal;
-  ImPlot::PlotInfLines("no gain", &one, 1, level);
+  plot_limit("no gain", 1.0, level);
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) plot_curve(snapshot.curves[i], i);
-  if (snapshot.report.points && !snapshot.report.points->points.empty()) plot_points(*snapshot.report.points);
+  if (snapshot.report.points && !snapshot.report.points->points.empty()) plot_measured(*snapshot.report.points);
   const float em = ImGui::GetFontSize();
   Annotations annotations;
   if (snapshot.report.points)
@@ -178,17 +176,16 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     annotations.add(static_cast<double>(*off), 1.0, colour_of(i), {0.0f, side * 0.9f * em}, std::to_string(*off),
                     size.y);
     if (i != 0) continue;
-    const auto x = static_cast<double>(*off);
     ImPlotSpec spec = line_of(palette::kGrey, 1.0f);
     spec.Flags = ImPlotItemFlags_NoLegend;
-    ImPlot::PlotInfLines("break-even", &x, 1, spec);
+    plot_limit("break-even", static_cast<double>(*off), spec);
   }
   if (const auto held = static_cast<double>(snapshot.report.prediction.batch_of_memory);
       held >= 1 && held < batch_max) {
     const PaletteColour& colour = palette::kVermilion;
     ImPlotSpec spec = line_of(colour, 1.5f);
     spec.Flags = ImPlotItemFlags_NoLegend;
-    ImPlot::PlotInfLines("memory", &held, 1, spec);
+    plot_limit("memory", held, spec);
     annotations.add(held, top, colour, {-0.5f * em, 0.8f * em}, "memory holds " + number("%.0f", held), size.y);
   }
   constexpr double kLeastRun = 1.3;  // of batches, for a name; where two drafts are nearly as good they alternate
@@ -228,18 +225,16 @@ void plot_roofline(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   const std::array roof_y{1.0 / ridge, 1.0, 1.0};
   ImPlotSpec roof = line_of(palette::kGrey, 2.5f);
   roof.LineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
-  ImPlot::PlotLine("roof", roof_x.data(), roof_y.data(), 3, roof);
-  ImPlot::PlotLine(plain.name.c_str(), plain.intensity.data(), plain.share_of_peak.data(), size_of(plain.intensity),
-                   line_with_markers(palette::kGrey, ImPlotMarker_Square));
+  plot_line("roof", roof_x, roof_y, roof);
+  plot_line(plain.name, plain.intensity, plain.share_of_peak, line_with_markers(palette::kGrey, ImPlotMarker_Square));
   for (std::size_t i = 1; i < snapshot.curves.size(); ++i) {
     const SpeedupCurve& curve = snapshot.curves[i];
     if (curve.kind == SpeedupCurve::Kind::compared) continue;
-    ImPlot::PlotLine(curve.name.c_str(), curve.intensity.data(), curve.share_of_peak.data(), size_of(curve.intensity),
-                     line_with_markers(colour_of(i)));
+    plot_line(curve.name, curve.intensity, curve.share_of_peak, line_with_markers(colour_of(i)));
   }
   ImPlotSpec line = line_of(palette::kVermilion, 1.5f);
   line.Flags = ImPlotItemFlags_NoLegend | ImPlotItemFlags_NoFit;
-  ImPlot::PlotInfLines("ridge", &ridge, 1, line);
+  plot_limit("ridge", ridge, line);
   ImPlot::Annotation(ridge, 1.0, to_vec4(palette::kVermilion), {-0.5f * ImGui::GetFontSize(), 0}, true, "ridge %.0f",
                      ridge);
   ImPlot::EndPlot();

@@ -40,12 +40,9 @@ void legend_entry(const char* name, const PaletteColour& colour) {
 }
 
 // A step: its parts one after the other. Many: the shares of the time, one above the other; the rest is idle.
-void draw_box(ImDrawList& list, const StepBox& box, double bottom, double top) {
-  const auto rectangle = [&](double begin_s, double end_s, double low, double high, const PaletteColour& colour) {
-    ImVec2 min = ImPlot::PlotToPixels(begin_s, high);
-    ImVec2 max = ImPlot::PlotToPixels(end_s, low);
-    if (max.x - min.x < 1.0f) max.x = min.x + 1.0f;
-    list.AddRectFilled(min, max, to_u32(colour));
+void draw_box(const StepBox& box, double bottom, double top) {
+  const auto rectangle = [&](double begin_s, double end_s, double low, double high, std::size_t part) {
+    plot_box(name_of(static_cast<StepPart>(part)), begin_s, end_s, low, high, to_u32(*kPartColours[part]));
   };
   const double begin_s = static_cast<double>(box.begin_ns) * kSeconds;
   const double end_s = static_cast<double>(box.end_ns) * kSeconds;
@@ -54,7 +51,7 @@ void draw_box(ImDrawList& list, const StepBox& box, double bottom, double top) {
     for (std::size_t part = 0; part < kStepParts; ++part) {
       if (box.part_ns[part] == 0) continue;
       rectangle(static_cast<double>(at) * kSeconds, static_cast<double>(at + box.part_ns[part]) * kSeconds, bottom, top,
-                *kPartColours[part]);
+                part);
       at += box.part_ns[part];
     }
     return;
@@ -64,7 +61,7 @@ void draw_box(ImDrawList& list, const StepBox& box, double bottom, double top) {
   for (std::size_t part = 0; part < kStepParts; ++part) {
     if (box.part_ns[part] == 0) continue;
     const double high = low + (top - bottom) * static_cast<double>(box.part_ns[part]) / whole;
-    rectangle(begin_s, end_s, low, high, *kPartColours[part]);
+    rectangle(begin_s, end_s, low, high, part);
     low = high;
   }
 }
@@ -87,9 +84,8 @@ void show_box(const PolicyTimeline& timeline, double time_s) {
 }
 
 void draw_lane(const PolicyTimeline& timeline, TimeView view, double bottom, double top) {
-  ImDrawList& list = *ImPlot::GetPlotDrawList();
   for (const StepBox& box : timeline.steps.visible(ns_of(view.from_s), ns_of(view.to_s), kBoxesMax))
-    draw_box(list, box, bottom, top);
+    draw_box(box, bottom, top);
 }
 
 // Mean blocks of a box that hold so many slots over its time.
@@ -134,7 +130,7 @@ void plot_counts(const PolicyTimeline& timeline, TimeView view, std::int32_t Ste
     time_s.push_back(end_s);
     counts.push_back(counts.back());
   }
-  ImPlot::PlotStairs(name.c_str(), time_s.data(), counts.data(), size_of(time_s), spec);
+  plot_stairs(name, time_s, counts, spec);
 }
 
 }  // namespace
@@ -179,19 +175,18 @@ void plot_requests(const PolicyTimeline& timeline, TimeView view, ImVec2 size) {
   legend_entry("prompt", palette::kPrefill);
   legend_entry("decodes", palette::kVerify);
   ImPlot::PushPlotClipRect();
-  ImDrawList& list = *ImPlot::GetPlotDrawList();
   const double mouse_y = ImPlot::GetPlotMousePos().y;
   const RequestLane* hovered = nullptr;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const RequestLane& lane = *lanes[i];
     const auto y = static_cast<double>(i);
-    const auto bar = [&](std::int64_t begin_ns, std::int64_t end_ns, const PaletteColour& colour) {
-      list.AddRectFilled(ImPlot::PlotToPixels(static_cast<double>(begin_ns) * kSeconds, y - 0.4),
-                         ImPlot::PlotToPixels(static_cast<double>(end_ns) * kSeconds, y + 0.4), to_u32(colour));
+    const auto bar = [&](const char* name, std::int64_t begin_ns, std::int64_t end_ns, const PaletteColour& colour) {
+      plot_box(name, static_cast<double>(begin_ns) * kSeconds, static_cast<double>(end_ns) * kSeconds, y - 0.4, y + 0.4,
+               to_u32(colour));
     };
-    bar(lane.arrival_ns, lane.begin_ns, palette::kGrey);
-    bar(lane.begin_ns, lane.first_token_ns, palette::kPrefill);
-    bar(lane.first_token_ns, lane.last_token_ns, palette::kVerify);
+    bar("waits", lane.arrival_ns, lane.begin_ns, palette::kGrey);
+    bar("prompt", lane.begin_ns, lane.first_token_ns, palette::kPrefill);
+    bar("decodes", lane.first_token_ns, lane.last_token_ns, palette::kVerify);
     if (std::abs(mouse_y - y) < 0.5) hovered = &lane;
   }
   ImPlot::PopPlotClipRect();
@@ -216,8 +211,7 @@ void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool w
   const Areas areas = areas_of(timeline, view, with_committed);
   const auto area = [&](const char* name, const std::vector<double>& low, const std::vector<double>& high,
                         const PaletteColour& colour) {
-    ImPlot::PlotShaded(name, areas.time_s.data(), low.data(), high.data(), size_of(areas.time_s),
-                       fill_of(colour, 0.9f));
+    plot_area(name, areas.time_s, low, high, fill_of(colour, 0.9f));
   };
   if (with_committed) area("committed", areas.zero, areas.committed, palette::kVerify);
   area("accepted drafts", areas.committed, areas.accepted, palette::kAccepted);
@@ -278,7 +272,7 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
       const auto above = static_cast<float>(curves.size() - 1 - p);
       spec.LineWeight += 0.8f * above;
       spec.MarkerSize *= 1.0f + 0.3f * above;
-      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), curves[p].data(), size_of(loads), spec);
+      plot_line(snapshot.reports[p].name, loads, curves[p], spec);
     }
     ImPlot::EndPlot();
   }

@@ -147,18 +147,14 @@ void draw_mask(Controls& controls, const TreeExplorerSnapshot& snapshot, bool re
     ImPlot::SetupAxes("attends to (0: context)", "row", ImPlotAxisFlags_NoGridLines,
                       ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
     ImPlot::SetupAxesLimits(0.0, size, 0.0, size, refit ? ImPlotCond_Always : ImPlotCond_Once);
-    ImDrawList& list = *ImPlot::GetPlotDrawList();
     ImPlot::PushPlotClipRect();
-    const ImVec2 corner = ImPlot::PlotToPixels(0.0, 0.0);
-    const ImVec2 end = ImPlot::PlotToPixels(size, size);
-    list.AddRect(corner, end, ImGui::GetColorU32(ImGuiCol_TextDisabled));
-    const ImVec2 cell{(end.x - corner.x) / static_cast<float>(rows), (end.y - corner.y) / static_cast<float>(rows)};
+    ImPlot::GetPlotDrawList()->AddRect(ImPlot::PlotToPixels(0.0, 0.0), ImPlot::PlotToPixels(size, size),
+                                       ImGui::GetColorU32(ImGuiCol_TextDisabled));
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c <= r; ++c) {  // nobody attends to what stands behind
         if (!snapshot.mask[r * rows + c]) continue;
-        const ImVec2 at{corner.x + cell.x * static_cast<float>(c), corner.y + cell.y * static_cast<float>(r)};
-        list.AddRectFilled(at, {at.x + 0.94f * cell.x, at.y + 0.94f * cell.y},
-                           to_u32(c == r ? palette::kTarget : palette::kSkyBlue));
+        const auto x = static_cast<double>(c), y = static_cast<double>(r);
+        plot_box("attends", x, x + 0.94, y, y + 0.94, to_u32(c == r ? palette::kTarget : palette::kSkyBlue));
       }
     ImPlot::PopPlotClipRect();
     if (ImPlot::IsPlotHovered() && ImGui::BeginTooltip()) {
@@ -198,9 +194,8 @@ void draw_budgets(Controls& controls, const TreeExplorerSnapshot& snapshot, ImVe
       spec.Marker = curve.verifier.empty() ? ImPlotMarker_Circle : ImPlotMarker_Square;
       spec.MarkerSize = 0.22f * ImGui::GetFontSize();
       const std::string label = curve.builder + (curve.verifier.empty() ? "" : ", " + curve.verifier);
-      const auto count = static_cast<int>(x.size());
-      ImPlot::PlotLine(label.c_str(), x.data(), y.data(), count, spec);
-      if (!curve.verifier.empty()) ImPlot::PlotErrorBars(label.c_str(), x.data(), y.data(), error.data(), count, spec);
+      plot_line(label, x, y, spec);
+      if (!curve.verifier.empty()) plot_intervals(label, x, y, error, error, spec);
     }
     ImPlot::EndPlot();
   }

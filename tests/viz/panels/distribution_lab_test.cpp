@@ -75,39 +75,6 @@ TEST_CASE("a bar that is dragged up takes its probability from the others") {
   CHECK(lab.shown().q[1] == 0.0);
 }
 
-TEST_CASE("the lab's plot has every lossy rule at the distance that it pays and the drafts that it accepts") {
-  const LabDriver lab;
-  DistributionLabSettings settings;
-  settings.target = {0.5, 0.3, 0.2};
-  settings.draft = {0.2, 0.3, 0.5};
-  settings.samples = 4000;
-  lab.panel().set(settings);
-  lab->choose("distribution_lab/last plot", "lossy rules");
-  lab->frames(3);
-  const auto at = [&](const std::string& rule) { return lab->rect("distribution_lab/lossy " + rule).center(); };
-  // A scale from two points that are known: chain at (0, ~7/10), accept_k at (3/10, 1).
-  const ImVec2 chain = at("chain");
-  const ImVec2 all = at("accept_k");
-  const auto distance = [&](const std::string& rule) { return 0.3 * (at(rule).x - chain.x) / (all.x - chain.x); };
-  const double of_chain = lab.shown().lossy.front().accepted;
-  const auto accepted = [&](const std::string& rule) {
-    return of_chain + (1.0 - of_chain) * (at(rule).y - chain.y) / (all.y - chain.y);
-  };
-  CHECK(all.x > chain.x + 100);
-  CHECK(all.y < chain.y - 50);
-  for (const double weight : {0.9, 0.7, 0.5}) {
-    const std::string rule = "ensemble:weight=" + std::to_string(weight).substr(0, 3);
-    CHECK(distance(rule) == Approx(0.3 * (1.0 - weight)).margin(0.003));
-    CHECK(accepted(rule) == Approx(1.0 - 0.3 * weight).margin(0.04));
-  }
-  CHECK(distance("synthetic:rate=0.7") == Approx(0.21).margin(0.003));
-  for (const LossyRule& rule : lab.shown().lossy) {
-    CAPTURE(rule.verifier);
-    CHECK(distance(rule.verifier) == Approx(rule.distance).margin(0.003));
-    CHECK(accepted(rule.verifier) == Approx(rule.accepted).margin(0.01));
-  }
-}
-
 TEST_CASE("the lab draws without complaint with few tokens, one sample, in a narrow window and at 200 %") {
   for (const auto& [width, height, scale] :
        std::vector<std::tuple<int, int, float>>{{1600, 1000, 1.0f}, {500, 700, 1.0f}, {1600, 1000, 2.0f}}) {

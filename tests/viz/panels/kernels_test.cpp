@@ -74,6 +74,7 @@ TEST_CASE("results and times are opened, an empty and a one-row result draw, and
             .empty());
   REQUIRE(driver.shown().kernels.size() == 1);
   CHECK(driver.shown().report.results[0].difference->found.decimal == "7");
+  CHECK_THAT(driver->lines(), Contains("0 runs equal 1 different 0 skipped"));
   CHECK(driver.panel().command()[2] == "--filter");
   CHECK_THAT(open("broken.json", R"({"command": "draftproof regress", "rows": [{}]})"), Contains("broken.json, row 0"));
   CHECK(driver.shown().kernels.size() == 1);

@@ -117,7 +117,7 @@ const std::vector<double> kLoads{2, 8, 32, 128};
 const std::vector<double> kTtft_ms{31, 35, 120, 9000};  // of several decades, as under overload
 
 void plot_ttft() {
-  ImPlot::PlotLine("one", kLoads.data(), kTtft_ms.data(), size_of(kLoads), line_with_markers(palette::kBlue));
+  plot_line("one", kLoads, kTtft_ms, line_with_markers(palette::kBlue));
 }
 
 TEST_CASE("a logarithmic axis that is padded by a difference is seen, and one over what is shown passes") {
