@@ -217,7 +217,8 @@ void check_proposal_sums(const Checks& checks, const draftproof_verify_arguments
                  {"draft_parameters.top_p", d.top_p},
                  {"draft_parameters.min_p", d.min_p},
                  {"draft_parameters.filter_order", d.filter_order},
-                 {"draft_parameters.ties", d.ties}},
+                 {"draft_parameters.ties", d.ties},
+                 {"draft_parameters.top_p_rule", d.top_p_rule}},
                 kWhy);
 }
 
@@ -341,8 +342,11 @@ void check_logprobs(const draftproof_logprobs_arguments& a) {
   checks.requests(a.requests, a.row_request, a.rows);
   checks.constraint_sizes(a.constraints);
   checks.between("n", a.n, 0, 1024);
+  checks.between("ids_max", a.ids_max, 0, 128);
+  checks.factor("ids_count", a.ids_count, 0, sizeof(std::int32_t));
   if (a.rows == 0) return;
   checks.pipeline(a);
+  checks.together({{"ids", a.ids}, {"ids_offsets", a.ids_offsets}});
   checks.given({{"sampled", a.sampled},
                 {"tokens", a.tokens},
                 {"logprobs", a.logprobs},
@@ -451,6 +455,7 @@ void check_shard_select(const draftproof_shard_select_arguments& a) {
   checks.message("round", a.round, 6, a.combined, a.message);
   constexpr const char* kWhy = "logits are edited before, and the temperature is the shard's";
   checks.absent("parameters.temperature", a.parameters.temperature, kWhy);
+  checks.absent("parameters.top_p_rule", a.parameters.top_p_rule, "rows across devices have rule 0 alone");
   checks.no_edits("", a.parameters, kWhy);
   checks.given({{"tile_exponent", a.tile_exponent}, {"largest", a.largest}, {"search", a.search}, {"kept", a.kept}});
 }

@@ -63,7 +63,7 @@
 extern "C" {
 #endif
 
-#define DRAFTPROOF_ABI_VERSION 3 /* rises when a struct or a call changes; new ones leave it as it is */
+#define DRAFTPROOF_ABI_VERSION 4 /* rises when a struct or a call changes; new ones leave it as it is */
 #define DRAFTPROOF_NO_TOKEN (-1)
 #define DRAFTPROOF_TREE_NODES_MAX 1024          /* of one request's draft tree */
 #define DRAFTPROOF_BYTES_MAX (INT64_C(1) << 60) /* of one array with its strides, and of a workspace */
@@ -117,6 +117,7 @@ typedef struct {
   const float* min_p;              /* [0, 1]; 0: off */
   const uint8_t* filter_order;     /* 0: joint, 1: top_k_first (reference/logits/filters.hpp) */
   const uint8_t* ties;             /* 0: exact_k, 1: keep_all */
+  const uint8_t* top_p_rule;       /* 0: before, 1: up_to, 2: through, 3: ascending (filters.hpp, too) */
   const float* repetition_penalty; /* 1: off */
   const float* frequency_penalty;  /* 0: off */
   const float* presence_penalty;   /* 0: off */
@@ -224,7 +225,7 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_sample_arguments;
 
-/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank. --- */
+/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank, then given ids. --- */
 typedef struct {
   int64_t rows;
   int64_t requests;
@@ -236,11 +237,16 @@ typedef struct {
   draftproof_constraints constraints;
   int32_t n;              /* 0 to 1024 */
   const int32_t* sampled; /* [rows] */
-  int32_t* tokens;        /* out [rows, n + 1]: the top n, padded with DRAFTPROOF_NO_TOKEN; last the sampled token */
-  float* logprobs;        /* out [rows, n + 1]: natural log; -infinity where padded */
-  int64_t* ranks;         /* out [rows, n + 1]: 1 is the first; 0 where padded; of a dropped sampled token, 1 + the
-                             kept tokens that stand before it */
-  int32_t* status;        /* out [rows] */
+  const int32_t* ids;     /* [ids_count]: tokens that each request asks for beside; NULL: none */
+  int64_t ids_count;
+  const int64_t* ids_offsets; /* [requests + 1] */
+  int32_t ids_max;            /* 0 to 128: their places in a row; a longer list has status DRAFTPROOF_ROW_BAD_ID */
+  int32_t* tokens; /* out [rows, n + 1 + ids_max]: the top n, padded with DRAFTPROOF_NO_TOKEN; the sampled token; the
+                        request's ids in their order, padded */
+  float* logprobs; /* out, as tokens: natural log; -infinity where padded */
+  int64_t* ranks;  /* out, as tokens: 1 is the first; 0 where padded; of a dropped token that was sampled or asked for,
+                        1 + the kept tokens that stand before it */
+  int32_t* status; /* out [rows] */
   void* workspace;
   int64_t workspace_bytes;
 } draftproof_logprobs_arguments;
@@ -420,7 +426,7 @@ typedef enum { DRAFTPROOF_SHARD_TOP_K = 0, DRAFTPROOF_SHARD_TOP_P = 1 } draftpro
 
 /* The last token of a prefix: a radix search over the order keys, eight bits a round, then over the tokens of its
  * value. A message has, a row: rounds 0 to 3 256 words (top_k 128, of two counts each), round 4 `devices` words, round
- * 5 one. Of `parameters` ([rows] each) the filters are looked at; the others must be NULL. */
+ * 5 one. Of `parameters` ([rows] each) the filters are looked at; the others must be NULL, top_p_rule, too. */
 typedef struct {
   draftproof_shard shard;
   const int32_t* tile_exponent; /* combined */

@@ -51,6 +51,7 @@ inline draftproof_parameters draft_parameters_of(const draftproof_parameters& gi
   parameters.min_p = given.min_p;
   parameters.filter_order = given.filter_order;
   parameters.ties = given.ties;
+  parameters.top_p_rule = given.top_p_rule;
   return parameters;
 }
 

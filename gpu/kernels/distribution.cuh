@@ -15,8 +15,9 @@ struct DistributionRow {
   std::uint64_t total;             // S over the kept tokens
   std::uint64_t unfiltered_total;  // S of the whole row
   std::uint64_t least_mass;        // kept: m_i at least this ...
-  float last_value;                // ... and not behind (last_value, last_token) in the total order
+  float last_value;                // ... and not behind (last_value, last_token) in the total order ...
   Token last_token;
+  Token first_token;        // ... and, where there is a least mass, none of the last value before it
   std::int32_t exponent;    // N
   Token greedy_token;       // of a greedy row, which is one-hot; else DRAFTPROOF_NO_TOKEN
   std::int32_t kept_count;  // of a filtered row; elsewhere it is not counted
@@ -49,13 +50,19 @@ struct LogitsDistribution {
   }
 };
 
+// Does a row with a least mass drop a token of mass m_i?
+__device__ inline bool is_too_small(const DistributionRow& row, float x, std::int64_t token, std::uint64_t mass) {
+  return mass < row.least_mass ||
+         (x == row.last_value && static_cast<std::uint32_t>(token) < static_cast<std::uint32_t>(row.first_token));
+}
+
 // The weight f 2^(n - N_t) of a token with processed logit x; 0 if it is masked or was dropped.
 __device__ inline float kept_weight(const DistributionRow& row, float x, std::int64_t token,
                                     std::int32_t tile_exponent) {
   const float weight = tile_weight(exp_parts(x), tile_exponent);
   if (weight == 0.0f) return 0.0f;
   if (x < row.last_value || (x == row.last_value && token > row.last_token)) return 0.0f;
-  if (row.least_mass > 0 && row_scale(mass_of_weight(weight), row.exponent, tile_exponent) < row.least_mass)
+  if (row.least_mass > 0 && is_too_small(row, x, token, row_scale(mass_of_weight(weight), row.exponent, tile_exponent)))
     return 0.0f;
   return weight;
 }

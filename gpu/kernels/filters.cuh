@@ -88,6 +88,97 @@ __device__ inline void find_kept(const RowReader<Element>& reader, const Paramet
   row.last_token = p.keeps_ties ? 0x7fffffff : token_of_packed(prefix.last);
 }
 
+// floor(fraction * total) for fraction in (0, 1) (twin: floor_of_product).
+__device__ inline std::uint64_t floor_of_fraction(float fraction, std::uint64_t total) {
+  const std::uint32_t bits = bit_cast<std::uint32_t>(fraction);
+  const std::uint32_t exponent = bits >> 23;  // 0: a subnormal, of which the product with any mass is below 1
+  const std::uint64_t digits = (bits & 0x7fffffu) | 0x800000u;
+  if (exponent < 63) return 0;  // the product is below 2^88
+  return static_cast<std::uint64_t>(static_cast<Unsigned128>(digits) * total >> (150u - exponent));
+}
+
+// Numbers of reference/logits/filters.hpp's TopPRule.
+inline constexpr std::uint8_t kTopPThrough = 2;
+inline constexpr std::uint8_t kTopPAscending = 3;
+
+// What top-p looks at by another rule: the tokens with mass that are left of a row.
+struct RuleMeasure {
+  DistributionRow left;
+
+  __device__ bool counts(float x, std::int64_t token, std::int32_t tile_exponent) const {
+    return is_kept(left, x, token, tile_exponent);
+  }
+  __device__ std::uint64_t mass(float x, std::int32_t tile_exponent) const {
+    return row_scale(mass_in_tile(x, tile_exponent), left.exponent, tile_exponent);
+  }
+};
+
+// The prefix with whose last token the rule's limit is reached.
+template <class Element, bool kReverses>
+__device__ inline Prefix prefix_of_rule(const RowReader<Element>& reader, const RuleMeasure& measure, float first_value,
+                                        const Parameters& p, bool keeps_ties) {
+  PrefixSearch<Element, RuleMeasure, false, kReverses> search(reader, measure, first_value, keeps_ties);
+  const std::uint64_t limit =
+      p.top_p_rule == kTopPAscending ? top_p_limit(p, search.mass()) : floor_of_fraction(p.top_p, search.mass()) + 1;
+  return search.find({kNoCountLimit, limit});
+}
+
+// The last id of the last value that `through` keeps, where `crossing` is the packed_first of the token that crosses
+// top_p: those before it, or it alone where none is.
+template <class Element>
+__device__ inline Token last_before(const RowReader<Element>& reader, const RuleMeasure& measure, bool keeps_ties,
+                                    std::uint64_t crossing) {
+  std::uint32_t before = 0;  // 1: tokens of larger values stand there, 2: one of its own
+  reader.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
+    const std::uint64_t packed = packed_first(x, token);
+    if (packed <= crossing || !measure.counts(x, token, exponent)) return;
+    before = Max{}(before, packed >> 32 == crossing >> 32 ? 2u : 1u);
+  });
+  before = block_reduce(before, Max{});
+  if (keeps_ties) return before == 1 ? -1 : 0x7fffffff;
+  return before == 0 ? token_of_packed(crossing) : token_of_packed(crossing) - 1;
+}
+
+// As find_kept, where top-p has another rule than the first: the set need not be a prefix (twin: apply_with_rule).
+template <class Element>
+__device__ inline void find_kept_by_rule(const RowReader<Element>& reader, const Parameters& p, DistributionRow& row) {
+  RuleMeasure measure{row};  // joint: the whole row
+  Parameters others = p;
+  others.top_p = 1.0f;
+  if (others.filters()) find_kept(reader, others, row);
+  if (row.least_mass == 0) row.least_mass = 1;
+  if (p.top_k_first) measure.left = row;
+  if (measure.left.least_mass == 0) measure.left.least_mass = 1;
+  const float first_value = reader.first_value(row.exponent);
+  const bool is_through = p.top_p_rule == kTopPThrough;
+  const bool reverses = p.top_p_rule == kTopPAscending && !p.keeps_ties;  // with them the order of ties is no matter
+  const Prefix prefix =
+      reverses ? prefix_of_rule<Element, true>(reader, measure, first_value, p, false)
+               : prefix_of_rule<Element, false>(reader, measure, first_value, p, p.keeps_ties && !is_through);
+  Token first_token = 0;
+  Token last_token = 0x7fffffff;
+  if (is_through) {
+    last_token = last_before(reader, measure, p.keeps_ties, prefix.last);
+  } else if (reverses) {
+    first_token = static_cast<Token>(reader.vocab_size() - 1 - token_of_packed(prefix.last));
+  } else if (!p.keeps_ties) {
+    last_token = token_of_packed(prefix.last);
+  }
+  const float value = value_of_packed(prefix.last);
+  if (value < row.last_value) return;
+  row.last_token = value > row.last_value ? last_token : Min{}(last_token, row.last_token);
+  row.first_token = first_token;
+  row.last_value = value;
+  if (value != first_value || row.first_token <= row.last_token) return;
+  // Of ties at the top top-k has kept the first ids, and top-p the last: the first token stays.
+  Token first = 0x7fffffff;
+  reader.for_each([&](float x, std::int64_t token, std::int32_t) {
+    if (x == first_value) first = Min{}(first, static_cast<Token>(token));
+  });
+  row.first_token = 0;
+  row.last_token = block_reduce(first, Min{});
+}
+
 // Adds up what is kept: total and kept_count of the row, the sums of its tiles.
 template <class Element>
 __device__ inline void add_up_kept(const RowReader<Element>& reader, Global<std::uint64_t> tile_sum,
@@ -139,9 +230,9 @@ struct FilterRows {
   Global<DistributionRow> rows;
 };
 
-// Grid: rows blocks.
-template <class Element>
-__global__ void __launch_bounds__(512, 2) filter_rows(FilterRows f) {
+// kByRule: requests give a rule of top-p. Grid: rows blocks.
+template <class Element, bool kByRule>
+__global__ void __launch_bounds__(512, kByRule ? 1 : 2) filter_rows(FilterRows f) {
   const std::int64_t row = blockIdx.x;
   const Parameters p = parameters_of(f.parameters, f.row_requests.of(row));
   std::int32_t status = p.valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_PARAMETER;
@@ -151,7 +242,12 @@ __global__ void __launch_bounds__(512, 2) filter_rows(FilterRows f) {
   const Global<const std::int32_t> tile_exponent = f.tile_exponent + row * f.tiles;
   const RowReader<Element> reader(f.logits, row, f.vocab_size, p.temperature, tile_exponent);
   if (out.status == DRAFTPROOF_ROW_OK && out.greedy_token == DRAFTPROOF_NO_TOKEN) {
-    if (p.filters()) find_kept(reader, p, out);
+    bool by_rule = false;
+    if constexpr (kByRule) {
+      by_rule = p.top_p_rule != 0 && p.top_p != 1.0f;
+      if (by_rule) find_kept_by_rule(reader, p, out);
+    }
+    if (p.filters() && !by_rule) find_kept(reader, p, out);
     if (p.filters() || f.counts_kept) add_up_kept(reader, f.tile_sum + row * f.tiles, out);
   }
   if (threadIdx.x == 0) f.rows[row] = out;

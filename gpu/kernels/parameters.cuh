@@ -16,6 +16,7 @@ struct ParametersView {
   Global<const float> min_p;
   Global<const std::uint8_t> filter_order;
   Global<const std::uint8_t> ties;
+  Global<const std::uint8_t> top_p_rule;
   Global<const float> repetition_penalty;
   Global<const float> frequency_penalty;
   Global<const float> presence_penalty;
@@ -31,6 +32,7 @@ struct Parameters {
   float min_p;
   bool top_k_first;
   bool keeps_ties;
+  std::uint8_t top_p_rule;
   float repetition_penalty;
   float frequency_penalty;
   float presence_penalty;
@@ -51,6 +53,7 @@ inline ParametersView view_of(OperationMemory& memory, const draftproof_paramete
           memory.input("min_p", p.min_p, requests),
           memory.input("filter_order", p.filter_order, requests),
           memory.input("ties", p.ties, requests),
+          memory.input("top_p_rule", p.top_p_rule, requests),
           memory.input("repetition_penalty", p.repetition_penalty, requests),
           memory.input("frequency_penalty", p.frequency_penalty, requests),
           memory.input("presence_penalty", p.presence_penalty, requests),
@@ -70,6 +73,7 @@ __device__ inline bool is_finite(float x) {
 __device__ inline Parameters parameters_of(const ParametersView& view, std::int64_t request) {
   const std::uint8_t order = value_of<std::uint8_t>(view.filter_order, request, 0);
   const std::uint8_t ties = value_of<std::uint8_t>(view.ties, request, 0);
+  const std::uint8_t top_p_rule = value_of<std::uint8_t>(view.top_p_rule, request, 0);
   const std::uint8_t nan_policy = value_of<std::uint8_t>(view.nan_policy, request, 0);
   Parameters p{value_of(view.temperature, request, 1.0f),
                value_of<std::int32_t>(view.top_k, request, 0),
@@ -77,12 +81,13 @@ __device__ inline Parameters parameters_of(const ParametersView& view, std::int6
                value_of(view.min_p, request, 0.0f),
                order != 0,
                ties != 0,
+               top_p_rule,
                value_of(view.repetition_penalty, request, 1.0f),
                value_of(view.frequency_penalty, request, 0.0f),
                value_of(view.presence_penalty, request, 0.0f),
                value_of(view.guidance_scale, request, 1.0f),
                nan_policy != 0,
-               order <= 1 && ties <= 1 && nan_policy <= 1};
+               order <= 1 && ties <= 1 && top_p_rule <= 3 && nan_policy <= 1};
   p.valid = p.valid && p.temperature >= 0.0f && is_finite(p.temperature) && p.top_p > 0.0f && p.top_p <= 1.0f &&
             p.min_p >= 0.0f && p.min_p <= 1.0f && p.top_k >= 0 && p.repetition_penalty > 0.0f &&
             is_finite(p.repetition_penalty) && is_finite(p.frequency_penalty) && is_finite(p.presence_penalty) &&

@@ -86,9 +86,9 @@ __device__ inline float value_reached_by(const RowReader<Element>& row, const Me
 }
 
 // Measure: counts(x, token, N_t), whether a token that is not masked takes part, and mass(x, N_t), 0 where only counts
-// matter. The first token of the row must take part. kIsBounded: restart() says below which value tokens do not, where
-// no limit is reached.
-template <class Element, class Measure, bool kIsBounded = false>
+// matter. The first value of the row must take part. kIsBounded: restart() says below which value tokens do not, where
+// no limit is reached. kReverses: of ties the last ids come first; packed_first then has vocab_size - 1 - id.
+template <class Element, class Measure, bool kIsBounded = false, bool kReverses = false>
 class PrefixSearch {
  public:
   // keeps_ties: all tokens of the last value belong to a prefix.
@@ -133,9 +133,14 @@ class PrefixSearch {
     const float below = (first_value_ - x) * kBucketsPerNat;
     return below < static_cast<float>(kBuckets) ? static_cast<std::uint32_t>(below) : kBuckets;
   }
+  // Place of an id among all of them in the order of ties; its own inverse.
+  __device__ std::int64_t place_of(std::int64_t token) const {
+    if constexpr (kReverses) return row_.vocab_size() - 1 - token;
+    return token;
+  }
   // Sort key of this search.
   __device__ std::uint64_t order_of(float x, std::int64_t token) const {
-    const std::uint64_t packed = packed_first(x, token);
+    const std::uint64_t packed = packed_first(x, place_of(token));
     return keeps_ties_ ? packed & 0xffffffff00000000u : packed;
   }
   // visit(x, token, N_t, order) for the tokens of the current bucket.
@@ -257,7 +262,7 @@ class PrefixSearch {
     if (threadIdx.x == 0) listed[0] = 0;
     __syncthreads();
     for_each_of_bucket([&](float x, std::int64_t token, std::int32_t, std::uint64_t) {
-      memory_.list[atomicAdd(&listed[0], 1u)] = packed_first(x, token);
+      memory_.list[atomicAdd(&listed[0], 1u)] = packed_first(x, place_of(token));
     });
     __syncthreads();
     sort_descending(memory_.list, part.count);
@@ -289,7 +294,7 @@ class PrefixSearch {
   }
   __device__ std::uint64_t mass_of_listed(std::uint32_t i) const {
     const std::uint64_t packed = memory_.list[i];
-    return measure_.mass(value_of_packed(packed), row_.tile_exponent(token_of_packed(packed)));
+    return measure_.mass(value_of_packed(packed), row_.tile_exponent(place_of(token_of_packed(packed))));
   }
 
   const RowReader<Element>& row_;

@@ -23,7 +23,7 @@ __device__ inline std::uint64_t mass_in_tile(float x, std::int32_t tile_exponent
 __device__ inline bool is_kept(const DistributionRow& row, float x, std::int64_t token, std::int32_t tile_exponent) {
   if (!(x >= -kLogitLimit) || x < row.last_value || (x == row.last_value && token > row.last_token)) return false;
   return row.least_mass == 0 ||
-         row_scale(mass_in_tile(x, tile_exponent), row.exponent, tile_exponent) >= row.least_mass;
+         !is_too_small(row, x, token, row_scale(mass_in_tile(x, tile_exponent), row.exponent, tile_exponent));
 }
 
 template <class Element>

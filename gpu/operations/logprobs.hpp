@@ -19,14 +19,25 @@ void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings&
   const PipelineScratch scratch = PipelineScratch::in(memory, input);
   const LogitsDistribution distribution = launch_pipeline(settings, memory, input, scratch);
 
-  LogprobRows out{distribution, a.n, memory.input("sampled", a.sampled, a.rows), nullptr, nullptr, nullptr, nullptr};
-  out.tokens = memory.output("tokens", a.tokens, a.rows * (a.n + 1));
-  out.logprobs = memory.output("logprobs", a.logprobs, a.rows * (a.n + 1));
-  out.ranks = memory.output("ranks", a.ranks, a.rows * (a.n + 1));
+  LogprobRows out{};
+  out.distribution = distribution;
+  out.n = a.n;
+  out.sampled = memory.input("sampled", a.sampled, a.rows);
+  out.ids = memory.input("ids", a.ids, a.ids_count);
+  out.ids_count = a.ids_count;
+  out.ids_offsets = memory.input("ids_offsets", a.ids_offsets, a.requests + 1);
+  out.ids_max = a.ids_max;
+  const std::int64_t places = a.rows * (a.n + 1 + a.ids_max);
+  out.tokens = memory.output("tokens", a.tokens, places);
+  out.logprobs = memory.output("logprobs", a.logprobs, places);
+  out.ranks = memory.output("ranks", a.ranks, places);
   out.status = memory.output("status", a.status, a.rows);
   with_element(distribution.logits.dtype, [&](auto element) {
     launch(describe(settings, "logprob_rows", a.rows, block_threads(settings, 512)), logprob_rows<decltype(element)>,
            out);
+    if (a.ids_max > 0)
+      launch(describe(settings, "logprob_ids", a.rows, block_threads(settings, 512)), logprob_ids<decltype(element)>,
+             out);
   });
   memory.check_outputs();
 }

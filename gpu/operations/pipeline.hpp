@@ -22,7 +22,7 @@ bool has_edits(const PipelineInput& input) {
 }
 bool has_filters(const draftproof_parameters& p) {
   return p.top_k != nullptr || p.top_p != nullptr || p.min_p != nullptr || p.filter_order != nullptr ||
-         p.ties != nullptr;
+         p.ties != nullptr || p.top_p_rule != nullptr;
 }
 
 std::int64_t edited_stride(std::int64_t vocab_size) {
@@ -165,8 +165,15 @@ LogitsDistribution launch_pipeline(const draftproof_settings& settings, Operatio
   filter.tile_exponent = distribution.tile_exponent;
   filter.rows = distribution.rows;
   with_element(logits.dtype, [&](auto element) {
-    launch(describe(settings, "filter_rows", input.rows, block_threads(settings, 512)), filter_rows<decltype(element)>,
-           filter);
+    const auto threads = block_threads(settings, 512);
+    const auto run = [&](auto by_rule) {
+      launch(describe(settings, "filter_rows", input.rows, threads), filter_rows<decltype(element), by_rule.value>,
+             filter);
+    };
+    if (input.parameters.top_p_rule == nullptr)
+      run(std::false_type{});
+    else
+      run(std::true_type{});
   });
   return {logits,
           parameters.temperature,

@@ -59,10 +59,11 @@ GuardedList<Token> drafted_before(const draftproof_constraints& constraints, std
                                            constraints.row_draft_tokens_count));
 }
 
-// The three that are enumerations are checked here, the others by the reference.
+// The enumerations are checked here, the others by the reference.
 RowStatus status_of(const draftproof_parameters& parameters, std::int64_t request) {
   if (value_of<std::uint8_t>(parameters.filter_order, request, 0) > 1) return RowStatus::bad_parameter;
   if (value_of<std::uint8_t>(parameters.ties, request, 0) > 1) return RowStatus::bad_parameter;
+  if (value_of<std::uint8_t>(parameters.top_p_rule, request, 0) > 3) return RowStatus::bad_parameter;
   if (value_of<std::uint8_t>(parameters.nan_policy, request, 0) > 1) return RowStatus::bad_parameter;
   try {
     validate(parameters_of(parameters, request), "request");
@@ -80,6 +81,7 @@ RowParameters parameters_of(const draftproof_parameters& parameters, std::int64_
   out.filters.min_p = value_of(parameters.min_p, request, 0.0f);
   out.filters.order = static_cast<FilterOrder>(value_of<std::uint8_t>(parameters.filter_order, request, 0));
   out.filters.ties = static_cast<Ties>(value_of<std::uint8_t>(parameters.ties, request, 0));
+  out.samplers.top_p_rule = value_of<std::uint8_t>(parameters.top_p_rule, request, 0);
   out.repetition_penalty = value_of(parameters.repetition_penalty, request, 1.0f);
   out.frequency_penalty = value_of(parameters.frequency_penalty, request, 0.0f);
   out.presence_penalty = value_of(parameters.presence_penalty, request, 0.0f);

@@ -90,6 +90,7 @@ draftproof_parameters ParameterLists::parameters_in(CaseRun& run) const {
   p.min_p = run.optional(min_p);
   p.filter_order = run.optional(filter_order);
   p.ties = run.optional(ties);
+  p.top_p_rule = run.optional(top_p_rule);
   p.repetition_penalty = run.optional(repetition_penalty);
   p.frequency_penalty = run.optional(frequency_penalty);
   p.presence_penalty = run.optional(presence_penalty);

@@ -50,6 +50,7 @@ struct ParameterLists {
   std::vector<float> min_p;
   std::vector<std::uint8_t> filter_order;
   std::vector<std::uint8_t> ties;
+  std::vector<std::uint8_t> top_p_rule;
   std::vector<float> repetition_penalty;
   std::vector<float> frequency_penalty;
   std::vector<float> presence_penalty;

@@ -47,8 +47,8 @@ std::optional<LibraryInputs> inputs_of(const draftproof_sample_arguments& a) {
     const std::int64_t request = reference_executor::request_of_row(a.row_request, row, a.requests);
     if (a.status[row] != DRAFTPROOF_ROW_OK) continue;
     // These rows say the same as those of the usual order, in which the library may choose.
-    if (value_of<std::uint8_t>(p.filter_order, request, 0) != 0 || value_of<std::uint8_t>(p.ties, request, 0) != 0)
-      continue;
+    const auto is_set = [&](const std::uint8_t* values) { return value_of<std::uint8_t>(values, request, 0) != 0; };
+    if (is_set(p.filter_order) || is_set(p.ties) || is_set(p.top_p_rule)) continue;
     if (!add_row(a.logits, row, a.vocab_size, in.row_stride, in.logits)) continue;
     in.temperature.push_back(value_of(p.temperature, request, 1.0f));
     in.top_k.push_back(value_of<std::int32_t>(p.top_k, request, 0));

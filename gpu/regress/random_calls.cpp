@@ -58,6 +58,8 @@ draftproof_parameters parameters(RandomCall& call, std::int64_t requests, bool o
   p.min_p = numbers({0.0f, 0.1f, 0.5f, 1.0f});
   p.filter_order = switches();
   p.ties = switches();
+  p.top_p_rule = call.maybe<std::uint8_t>(
+      requests, [&] { return static_cast<std::uint8_t>(call.is_wrong() ? 4 : call.random.below(4)); });
   if (of_drafter) return p;
   p.repetition_penalty = numbers({1.0f, 1.2f, 0.8f});
   p.frequency_penalty = numbers({0.0f, 0.5f, -0.5f});
@@ -257,9 +259,12 @@ void logprobs(RandomCall& call) {
   fill_rows(call, a);
   a.n = call.random.chance(0.05) ? 1024 : static_cast<std::int32_t>(call.random.below(7));
   a.sampled = call.input<std::int32_t>(a.rows, [&] { return token(call, a.vocab_size); });
-  a.tokens = call.output<std::int32_t>("tokens", a.rows * (a.n + 1));
-  a.logprobs = call.output<float>("logprobs", a.rows * (a.n + 1));
-  a.ranks = call.output<std::int64_t>("ranks", a.rows * (a.n + 1));
+  give_lists(call, 0.6, a.requests, a.vocab_size, a.ids, a.ids_count, a.ids_offsets);
+  a.ids_max = call.one_of<std::int32_t>({0, 4, 8, 8, 128});
+  const std::int64_t places = a.rows * (a.n + 1 + a.ids_max);
+  a.tokens = call.output<std::int32_t>("tokens", places);
+  a.logprobs = call.output<float>("logprobs", places);
+  a.ranks = call.output<std::int64_t>("ranks", places);
   a.status = call.output<std::int32_t>("status", a.rows);
   a.workspace_bytes = device::logprobs_workspace_bytes(a);
   a.workspace = call.run.workspace(a.workspace_bytes);

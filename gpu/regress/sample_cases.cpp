@@ -124,6 +124,38 @@ void add_low_winner(std::vector<RegressCase>& cases) {
   cases.push_back(make("low_winner", in));
 }
 
+// Readings of top-p at its boundary, among ties, beside other filters, and of rows of which little has mass.
+void add_top_p_rules(std::vector<RegressCase>& cases) {
+  const float almost_one = 1.0f - 0x1p-24f;
+  DistributionInputs equal = normal_rows(1, 4, DRAFTPROOF_F32, 1.0f, 4);
+  std::fill_n(equal.logits.begin(), 4, 0.5f);
+  DistributionInputs all_equal = normal_rows(1, 9000, DRAFTPROOF_F16, 1.0f, 9000);
+  std::fill_n(all_equal.logits.begin(), 9000, 0.25f);
+  DistributionInputs unlike_tiles = normal_rows(1, 8200, DRAFTPROOF_F32, 4.0f, 8200);
+  for (std::int64_t i = 0; i < 4096; ++i) unlike_tiles.logit(0, i) -= 25.0f;
+  DistributionInputs masked = normal_rows(1, 4097, DRAFTPROOF_BF16, 4.0f, 4097);
+  mask_some(5, masked.logits, 1, 4097, 4097, 0.98);
+  DistributionInputs rows[] = {
+      every_filter(equal, {0, 2, 3}, {0.25f, 0.5f, 0.625f, 1e-9f}, {0.0f, 1.0f}),
+      every_filter(all_equal, {0, 1, 4097}, {almost_one, 0.5f}, {0.0f}),
+      every_filter(tied(normal_rows(1, 9000, DRAFTPROOF_BF16, 2.0f, 9024), 1.0f), {0, 700}, {0.95f, 0.3f}, {0.0f}),
+      every_filter(normal_rows(1, 4097, DRAFTPROOF_F32, 4.0f, 4097), {0, 50}, {0.9f, almost_one, 1.0f}, {0.0f, 0.02f}),
+      every_filter(unlike_tiles, {0, 30}, {almost_one}, {0.0f, 1e-9f}),
+      every_filter(normal_rows(1, 8200, DRAFTPROOF_F32, 90000.0f, 8200), {0, 2}, {0.999f}, {0.0f}),
+      every_filter(masked, {0, 20}, {0.9f, 0.2f}, {0.1f})};
+  const char* const names[] = {"equal", "all_equal", "ties", "every_filter", "unlike_tiles", "huge_spread", "masked"};
+  for (std::size_t i = 0; i < std::size(rows); ++i) {
+    DistributionInputs& in = rows[i];
+    for (std::uint8_t rule = 1; rule < 4; ++rule) {
+      in.top_p_rule.assign(static_cast<std::size_t>(in.rows), rule);
+      cases.push_back(make("top_p_rule_" + std::to_string(rule) + "_" + names[i], in));
+    }
+  }
+  DistributionInputs bad = normal_rows(4, 100, DRAFTPROOF_F32, 4.0f, 100);
+  bad.top_p_rule = {3, 4, 0, 255};
+  cases.push_back(make("top_p_rule_bad", bad));
+}
+
 void add_filters(std::vector<RegressCase>& cases) {
   // Two tokens of mass 2^44 and a hundred of mass 1: half of the sum lies 50 above the first, which S - V says is
   // enough.
@@ -338,6 +370,7 @@ std::vector<RegressCase> sample_cases() {
   add_plain(cases);
   add_low_winner(cases);
   add_filters(cases);
+  add_top_p_rules(cases);
   add_filters_alone(cases);
   add_edits(cases);
   add_refusals(cases);

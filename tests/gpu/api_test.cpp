@@ -162,9 +162,26 @@ TEST_CASE("log-probabilities are refused by their number and outputs", "[device_
   a.n = 1025;
   CHECK(refusal(device::logprobs, a) == "logprobs, n: it is 1025; expected 0 to 1024");
   a.n = 1;
+  a.ids_max = 129;
+  CHECK(refusal(device::logprobs, a) == "logprobs, ids_max: it is 129; expected 0 to 128");
+  a.ids_max = 128;
   a.rows = a.requests = 1;
   a.logits = rows_of(10);
   CHECK(refusal(device::logprobs, a) == "logprobs, sampled: it is NULL; expected an array");
+  a.ids = any<std::int32_t>();
+  CHECK(refusal(device::logprobs, a) == "logprobs, ids_offsets: it is NULL; expected an array where ids is given");
+}
+
+TEST_CASE("rows across devices have no other rule of top-p", "[device_api]") {
+  draftproof_shard_select_arguments a{};
+  a.shard.rows = 1;
+  a.shard.vocab_size = a.shard.end = 10;
+  a.shard.devices = 1;
+  a.shard.logits = rows_of(10);
+  a.message = any<std::uint64_t>();
+  a.parameters.top_p_rule = any<std::uint8_t>();
+  CHECK(refusal(device::shard_select, a) ==
+        "shard_select, parameters.top_p_rule: it is not NULL; expected NULL: rows across devices have rule 0 alone");
 }
 
 TEST_CASE("mass pass and guidance are refused by what they lack", "[device_api]") {

@@ -46,6 +46,8 @@ draftproof_logprobs_arguments logprobs() {
   a.n = 3;
   a.sampled = any<std::int32_t>();
   a.ranks = any<std::int64_t>();
+  a.ids = any<std::int32_t>();
+  a.ids_offsets = any<std::int64_t>();
   return a;
 }
 draftproof_mass_pass_arguments mass_pass() {
@@ -181,8 +183,9 @@ TEST_CASE("sizes that no memory holds are refused in every call, by every execut
                                                              SIZE(Sample, probabilities_stride)});
   using Logprobs = draftproof_logprobs_arguments;
   check_sizes("logprobs", device::logprobs, device::logprobs_workspace_bytes, logprobs(),
-              constraint_sizes<Logprobs>() +
-                  std::vector<Size<Logprobs>>{SIZE(Logprobs, rows), SIZE(Logprobs, logits.row_stride)});
+              constraint_sizes<Logprobs>() + std::vector<Size<Logprobs>>{SIZE(Logprobs, rows),
+                                                                         SIZE(Logprobs, logits.row_stride),
+                                                                         SIZE(Logprobs, ids_count)});
   using Mass = draftproof_mass_pass_arguments;
   check_sizes("mass_pass", device::mass_pass, device::mass_pass_workspace_bytes, mass_pass(),
               {SIZE(Mass, rows), SIZE(Mass, vocab_size), SIZE(Mass, logits.row_stride)});

@@ -30,8 +30,8 @@ Settings = struct("draftproof_settings", ("executor", I32), "stream", ("block_th
                   ("seed", U64))
 Rows = struct("draftproof_rows", "data", ("row_stride", I64), ("dtype", I32))
 Parameters = struct("draftproof_parameters",
-                    "temperature top_k top_p min_p filter_order ties repetition_penalty frequency_penalty "
-                    "presence_penalty guidance_scale nan_policy")
+                    "temperature top_k top_p min_p filter_order ties top_p_rule repetition_penalty "
+                    "frequency_penalty presence_penalty guidance_scale nan_policy")
 Constraints = struct("draftproof_constraints", "allowed_mask", ("allowed_mask_stride", I64),
                      "allowed_ids", ("allowed_ids_count", I64), "allowed_offsets",
                      "history_tokens", ("history_tokens_count", I64), "history_offsets prompt_len",
@@ -48,6 +48,10 @@ Sample = struct("draftproof_sample_arguments", ("rows", I64), ("requests", I64),
                 ("randomness", Randomness), "row_in_step", ("sampler", I32), ("purpose", I32),
                 "tokens logprobs kept_mass kept_count probabilities", ("probabilities_stride", I64), "status workspace",
                 ("workspace_bytes", I64))
+Logprobs = struct("draftproof_logprobs_arguments", ("rows", I64), ("requests", I64), ("vocab_size", I64), "row_request",
+                  ("logits", Rows), ("unconditional", Rows), ("parameters", Parameters), ("constraints", Constraints),
+                  ("n", I32), "sampled ids", ("ids_count", I64), "ids_offsets", ("ids_max", I32),
+                  "tokens logprobs ranks status workspace", ("workspace_bytes", I64))
 Verify = struct("draftproof_verify_arguments", ("requests", I64), ("draft_tokens_total", I64), ("draft_len_max", I64),
                 ("vocab_size", I64), "draft_tokens cu_num_draft_tokens parents", ("tree_rule", I32),
                 ("target_kind", I32), ("target", Rows), ("unconditional", Rows), ("parameters", Parameters),
@@ -169,9 +173,46 @@ def sample(library, executor):
     return call.run("sample", a)
 
 
+def top_p_rules(library, executor):
+    """The readings of top-p on a row that tells three of them apart at 5/8, and on one that tells 0 from 1 at 1/2."""
+    call = Call(library, executor)
+    a = Sample(rows=8, requests=8, vocab_size=4, sampler=0, purpose=4, probabilities_stride=4)
+    a.logits = call.rows([[0.0, -0.6931472, -0.6931472, float("-inf")]] * 4 + [[0.0] * 4] * 4)
+    a.parameters.top_p = call.array(c.c_float, [0.625] * 4 + [0.5] * 4)
+    a.parameters.top_p_rule = call.array(c.c_uint8, [0, 1, 2, 3] * 2)
+    a.randomness = Randomness(call.array(U64, range(8)), call.array(c.c_uint32, [0] * 8))
+    a.tokens = call.output("tokens", I32, 8)
+    a.probabilities = call.output("probabilities", c.c_float, 32)
+    a.status = call.output("status", I32, 8)
+    found = call.run("sample", a)
+    p = list(call.outputs["probabilities"])
+    kept = [{i for i in range(4) if p[4 * row + i] > 0} for row in range(8)]
+    assert kept == [{0, 1}, {0, 1}, {0}, {0, 2}, {0, 1}, {0, 1, 2}, {0, 1}, {2, 3}], kept
+    return found
+
+
+def logprobs(library, executor):
+    """The likeliest token, the sampled one and the ids 3, 0 of request 0, none of request 1."""
+    call = Call(library, executor)
+    a = Logprobs(rows=2, requests=2, vocab_size=5, n=1, ids_count=2, ids_max=2)
+    a.logits = call.rows([[0.0, 3.0, 1.0, 2.0, -1.0]] * 2)
+    a.sampled = call.array(I32, [2, 4])
+    a.ids = call.array(I32, [3, 0])
+    a.ids_offsets = call.array(I64, [0, 2, 2])
+    a.tokens = call.output("tokens", I32, 8)
+    a.logprobs = call.output("logprobs", c.c_float, 8)
+    a.ranks = call.output("ranks", I64, 8)
+    a.status = call.output("status", I32, 2)
+    found = call.run("logprobs", a)
+    assert list(call.outputs["tokens"]) == [1, 2, 3, 0, 1, 4, -1, -1]
+    assert list(call.outputs["ranks"]) == [1, 3, 2, 4, 1, 5, 0, 0]
+    return found
+
+
 def check_sizes(library):
     library.draftproof_struct_bytes.restype = I64
-    for mirror in (Settings, Rows, Parameters, Constraints, Randomness, Sample, Verify, VerifyByName, TreeMask):
+    for mirror in (Settings, Rows, Parameters, Constraints, Randomness, Sample, Logprobs, Verify, VerifyByName,
+                   TreeMask):
         theirs = library.draftproof_struct_bytes(mirror.__name__.encode())
         assert theirs == c.sizeof(mirror), (mirror.__name__, theirs, c.sizeof(mirror))
 
@@ -179,13 +220,15 @@ def check_sizes(library):
 def main():
     library = c.CDLL(sys.argv[1])
     library.draftproof_error_message.restype = c.c_char_p
-    assert library.draftproof_abi_version() == 3
+    assert library.draftproof_abi_version() == 4
     check_sizes(library)
     calls = {
         "verify_chain": lambda executor: verify(library, executor, False),
         "verify_tree": lambda executor: verify(library, executor, True),
         "tree_mask": lambda executor: tree_mask(library, executor),
         "sample": lambda executor: sample(library, executor),
+        "logprobs": lambda executor: logprobs(library, executor),
+        "sample by top_p_rule": lambda executor: top_p_rules(library, executor),
     }
     for name, run in calls.items():
         reference, kernels = run(REFERENCE), run(SIMT)
