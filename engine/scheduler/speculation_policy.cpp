@@ -144,9 +144,8 @@ double SpeculationPolicy::reading_ns(const SpeculationState& state) const {
 
 void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
   limits_.fill(0);
-  if (account_ns_ >= 0.0 || account_ns_ + invested_ns_ < 0.0) invested_ns_ = 0.0;
   const bool renews = drafted_steps_ >= kPlainEvery && (plain_looks_ns_ >= gain_ns_ || drafted_steps_ >= kStale);
-  stops_ = !opened_ || account_ns_ + invested_ns_ < 0.0 || renews;
+  stops_ = !opened_ || account_ns_ < 0.0 || renews;
   if (stops_) {
     if (opened_ && renews) plain_looks_ns_ -= std::max(gain_ns_, 0.0);
     return;
@@ -168,9 +167,8 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
         ++readers;
       }
     const double gain_of_token = plain_ns / static_cast<double>(batch_) - best.ns / best.tokens;
-    if (readers == 0 || reading <= std::min(account_ns_, gain_of_token * room)) {
-      invested_ns_ += reading;
-    } else {
+    // Half the account is left for the drafts themselves.
+    if (readers > 0 && reading > std::min(account_ns_ / 2.0, gain_of_token * room)) {
       for (SpeculationState* const head : heads_)
         if (reading_ns(*head) > 0.0) {
           head->waits = true;

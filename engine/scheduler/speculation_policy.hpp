@@ -23,8 +23,8 @@
 // from any later point on the same with 16 plain steps. A look shows what could be better than it seems, by what is
 // known of acceptance and times and how surely: a draft of one request (acceptance), one more for every request (time),
 // and a plain step where requests draft, for 0.5 % of the time as well. A head first reads the tokens that came since
-// its last draft of a request: a request begins to draft where the gain expected until its end and the account both pay
-// for that. A batch that has a request whose tokens depend on its drafts is drafted whole, by the costs expected.
+// its last draft of a request: a request begins to draft where the gain expected until its end and half the account pay
+// for that each. A batch that has a request whose tokens depend on its drafts is drafted whole, by the costs expected.
 //
 // Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
 // c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are
@@ -226,7 +226,6 @@ class SpeculationPolicy {
   bool stops_ = true;                     // no request drafts
   bool opened_ = false;                   // the account
   double account_ns_ = 0.0;
-  double invested_ns_ = 0.0;          // by requests that read in order to draft, as far as it did not come back yet
   double plain_looks_ns_ = 0.0;       // that plain steps between steps that draft may lose now
   double gain_ns_ = 0.0;              // of a step that drafts; fading
   std::int64_t drafted_steps_ = 0;    // since one that did not
