@@ -269,7 +269,8 @@ void check_numbers(const SafetensorsFile& outputs, StepSample& sample, int threa
   const ResultComparison comparison = compare_result(collect_result(sample.requests, emissions), outputs);
   if (!comparison.first) return;
   sample.malformed.add(comparison.first->request, comparison.sentence());
-  sample.malformed.count = comparison.differing_requests;
+  sample.malformed.count += comparison.differing_requests - 1;
+  sample.malformed.kept = comparison.differing_requests;
 }
 
 StepSample read_steps(const std::string& path, const AuditFileOptions& options) {

@@ -46,6 +46,7 @@ struct MalformedOutput {
 };
 struct MalformedOutputs {
   std::int64_t count = 0;
+  std::int64_t kept = 0;               // of these, those that the other tests have as well
   std::vector<MalformedOutput> first;  // at most kKeptMax
 
   static constexpr std::size_t kKeptMax = 10;

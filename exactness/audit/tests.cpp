@@ -187,7 +187,8 @@ std::vector<TestResult> malformed_tests(const std::string& unit, const char* ind
   if (malformed.count == 0) return {};
   std::vector<CountedCell> cells;
   for (const MalformedOutput& output : malformed.first) cells.push_back({{{index_name, output.index}}, 1.0, 0.0});
-  return {certainty_test("well_formed", unit, n + malformed.count, malformed.count, std::move(cells))};
+  const std::int64_t every = n + malformed.count - malformed.kept;
+  return {certainty_test("well_formed", unit, every, malformed.count, std::move(cells))};
 }
 
 void append(std::vector<TestResult>& tests, std::vector<TestResult> more) {

@@ -7,10 +7,29 @@
 #include "reference/verify/lossy/fly.hpp"
 #include "reference/verify/lossy/relaxed_accept_k.hpp"
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
+#include "reference/verify/lossy/target_only_thresholds.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
 #include "reference/verify/lossy/typical_acceptance.hpp"
 
 namespace draftproof {
+namespace {
+
+// The mean of thresholded_distribution() over one sibling x from q: x stands with probability s(x), and every other
+// token y comes with (1 - s(x)) p(y) / (1 - p(x)) instead.
+double thresholds_distance(const DenseMasses<double>& p, const DenseMasses<double>& q,
+                           const AcceptThresholds<double>& thresholds) {
+  DenseMasses<double> emitted(p.size(), 0.0), left(p.size(), 0.0);
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    const double stands = p[x] >= thresholds.single ? 1.0 : std::min(1.0, p[x] / thresholds.acc);
+    emitted[x] = q[x] * stands;
+    if (stands < 1.0) left[x] = q[x] * (1.0 - stands) / (1.0 - p[x]);
+  }
+  const double of_all = total_of(left);
+  for (std::size_t y = 0; y < p.size(); ++y) emitted[y] += p[y] * positive_part_of_difference(of_all, left[y]);
+  return total_variation_of(p, emitted);
+}
+
+}  // namespace
 
 std::optional<double> first_token_distance(const VerifierChoice& choice, StepRows& rows) {
   const VerifyRequest& request = rows.request();
@@ -24,6 +43,8 @@ std::optional<double> first_token_distance(const VerifierChoice& choice, StepRow
     case Verifier::typical:
       return typical_acceptance_distance(target.row(0), proposal.row(0),
                                          typical_threshold(target.row(0), {number("epsilon"), number("delta")}));
+    case Verifier::thresholds:
+      return thresholds_distance(target.row(0), proposal.row(0), {number("acc"), number("single")});
     case Verifier::top_k_resample:
       return top_k_resample_distance(target.row(0), proposal.row(0), static_cast<std::size_t>(number("k")));
     case Verifier::synthetic:

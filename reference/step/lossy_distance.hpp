@@ -10,8 +10,9 @@
 
 namespace draftproof {
 
-// Total variation of the token from a draw from p, by the formula of the rule's file in verify/lossy; of fly with a
-// window shorter than the draft the bound, as if every window passed. Nothing of a rule for which there is none: one
+// Total variation of the token from a draw from p, by the formula of the rule's file in verify/lossy; of thresholds
+// over a draft from q without siblings; of fly with a window shorter than the draft the bound, as if every window
+// passed. Nothing of a rule for which there is none: one
 // that is lossless, or looks at siblings. Errors: RowError.
 std::optional<double> first_token_distance(const VerifierChoice& choice, StepRows& rows);
 
@@ -24,6 +25,8 @@ inline constexpr std::array kComparedLossyRules{"chain",
                                                 "fly:window=2",
                                                 "typical",
                                                 "typical:epsilon=0.3,delta=0.09",
+                                                "thresholds",
+                                                "thresholds:acc=0.5,single=0.5",
                                                 "top_k_resample:k=16",
                                                 "relaxed:top_k=10,delta=0.2",
                                                 "relaxed",

@@ -31,6 +31,10 @@ TEST_CASE("the first token's distance under each lossy rule is the one worked ou
   // All tokens are typical; above 0.25 only 0 and 1: q(A) = 0.5, against (.25, .15, .1).
   CHECK(distance("typical").value() == Approx(0.3).epsilon(1e-5));
   CHECK(distance("typical:epsilon=0.25,delta=1").value() == Approx(0.15).epsilon(1e-5));
+  // Drafts stand with 5/9, 1/3, 2/9: (167/336, 359/1200, 107/525). At 0.5 with 1, 3/5, 2/5.
+  CHECK(distance("thresholds").value() == Approx(2.0 / 525).epsilon(1e-4));
+  CHECK(distance("thresholds:acc=0.5,single=0.5").value() == Approx(6.0 / 175).epsilon(1e-5));
+  CHECK(distance("thresholds:acc=1,single=1").value() == Approx(0.0).margin(1e-7));
   // Of 2 drafts a window of 1 gives the bound; a longer one never passes, nor a row of less entropy.
   CHECK(distance("fly:window=1").value() == Approx(0.3).epsilon(1e-5));
   CHECK(distance("fly:window=2").value() == 0.0);

@@ -115,9 +115,13 @@ TEST_CASE("lossy rules in the lab accept and pay what is worked out by hand") {
   for (const LossyRule& rule : snapshot.lossy) rules[rule.verifier] = rule;
   CHECK(rules.size() == kComparedLossyRules.size());
   // TV 3/10: an ensemble of weight w accepts 1 - 3w/10 and is off by 3(1 - w)/10. Of 3 tokens accept_k takes all: q.
-  const std::vector<std::tuple<std::string, double, double>> golden{
-      {"chain", 0.7, 0.0},    {"ensemble:weight=0.9", 0.73, 0.03}, {"ensemble:weight=0.5", 0.85, 0.15},
-      {"accept_k", 1.0, 0.3}, {"synthetic:rate=0.7", 0.7, 0.21},   {"fly:window=1", 0.7, 0.0}};
+  const std::vector<std::tuple<std::string, double, double>> golden{{"chain", 0.7, 0.0},
+                                                                    {"ensemble:weight=0.9", 0.73, 0.03},
+                                                                    {"ensemble:weight=0.5", 0.85, 0.15},
+                                                                    {"accept_k", 1.0, 0.3},
+                                                                    {"synthetic:rate=0.7", 0.7, 0.21},
+                                                                    {"fly:window=1", 0.7, 0.0},
+                                                                    {"thresholds", 29.0 / 90, 2.0 / 525}};
   for (const auto& [rule, accepted, distance] : golden) {
     CAPTURE(rule);
     CHECK(rules.at(rule).accepted == Approx(accepted).margin(0.04));
