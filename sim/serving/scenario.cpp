@@ -305,6 +305,8 @@ Scenario read_scenario(const TomlValue& file) {
     policy.drafting.swap_block_ns = swap_block_us * 1e3;
     if (scenario.static_batch && policy.drafting.ahead.is_on())
       throw input_error(table.at("ahead").where(), "a static batch does not draft ahead; expected run.mode serving");
+    if (scenario.static_batch && policy.drafting.discards_kv)
+      throw input_error(table.at("draft_kv").where(), "a static batch keeps draft KV; expected run.mode serving");
     if (scenario.static_batch && policy.fleet.servers > 1)
       throw input_error(file.at("servers").where(), "a static batch is of one server; expected run.mode serving");
     if (policy.fleet.guided_servers > 0 && !scenario.workload.companion_prompt_len)

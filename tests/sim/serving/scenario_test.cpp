@@ -300,6 +300,48 @@ TEST_CASE("a policy that drafts ahead is compared with one that does not, and sa
         "s.toml:36: policy[1].ahead: it stands beside draft_kv; expected one of them");
 }
 
+TEST_CASE("a drafter's GPUs and what becomes of its KV show in the figures, and wrong ones are refused by key") {
+  const auto scenario = [](const std::string& server, const std::string& policy = "") {
+    return scenario_of("drafter = \"Llama-3.2-1B\"\nacceptance = \"constant:0.75\"\n[server]\n" + server + R"(
+model = "Llama-3.1-8B"
+gpu = "H100"
+tp = 2
+[workload]
+requests = 64
+arrivals = { kind = "closed", concurrency = 8 }
+prompt = 200
+output = 60
+[[policy]]
+name = "k3"
+speculation = "fixed:3"
+)" + policy);
+  };
+  const auto report = [&](const std::string& server, const std::string& policy = "") {
+    return compare(scenario(server, policy), 1).front();
+  };
+  const auto step_ms = [](const PolicyReport& of) { return of.figure(Figure::step_ms).mean; };
+  const auto share = [](const PolicyReport& of) { return of.figure(Figure::draft_share).mean; };
+  const PolicyReport both = report(""), one = report("draft_tp = 1"), slow = report("draft_gpu = \"L4\"");
+  const PolicyReport four = report("draft_gpu = \"L4\"\ndraft_tp = 4"), again = report("", "draft_kv = \"discard\"");
+  CHECK(step_ms(report("draft_tp = 2", "draft_kv = \"keep\"")) == step_ms(both));
+  for (const auto& [faster, slower] : {std::pair(&both, &one), {&one, &four}, {&four, &slow}, {&both, &again}}) {
+    CHECK(step_ms(*faster) < step_ms(*slower));
+    CHECK(share(*faster) < share(*slower));
+    CHECK(faster->figure(Figure::acceptance_length).mean == slower->figure(Figure::acceptance_length).mean);
+  }
+  // What is not drafting takes as long wherever drafts are made.
+  CHECK(step_ms(slow) * (1.0 - share(slow)) == Approx(step_ms(both) * (1.0 - share(both))));
+  const auto refused = [&](const std::string& server, const std::string& policy = "") {
+    return error_of(ErrorKind::input, [&] { scenario(server, policy); });
+  };
+  CHECK(refused("draft_tp = 3") == "s.toml:4: server.draft_tp: it is 3; expected a whole number in [1, 2]");
+  CHECK_THAT(refused("draft_gpu = \"L44\""), Catch::StartsWith("s.toml:4: server.draft_gpu: GPU 'L44': unknown; "));
+  CHECK(refused("", "draft_kv = \"drop\"") ==
+        "s.toml:16: policy[0].draft_kv: it is 'drop'; expected one of keep, discard");
+  CHECK(refused("", "draft_kv = \"discard\"\n[run]\nmode = \"static\"") ==
+        "s.toml:16: policy[0].draft_kv: a static batch keeps draft KV; expected run.mode serving");
+}
+
 TEST_CASE("files of a run hold every request and every step") {
   Scenario scenario = scenario_of(kScenario);
   scenario.policies.resize(2);
