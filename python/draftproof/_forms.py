@@ -157,10 +157,12 @@ def _fractions(value: Any, size: int) -> dict[str, np.ndarray]:
         return {}
     if len(values) not in (1, size):
         raise Error(f"top_p: has {len(values)} numbers; expected {size} or one")
-    exact = [Fraction(one) if isinstance(one, (Fraction, Decimal)) else None for one in values] * (size // len(values))
-    for one in exact:
-        if one is not None and not (0 < one <= 1 and one.denominator < 1 << 32):
+    for one in values:
+        is_finite = not isinstance(one, Decimal) or one.is_finite()
+        if not is_finite or (isinstance(one, (Fraction, Decimal))
+                             and not (0 < one <= 1 and Fraction(one).denominator < 1 << 32)):
             raise Error(f"top_p: is {one}; expected a fraction in (0, 1] with a denominator below 2^32")
+    exact = [Fraction(one) if isinstance(one, (Fraction, Decimal)) else None for one in values] * (size // len(values))
     return {"top_p": numbers(np.array([float(one) for one in values] * (size // len(values))), "top_p", size),
             "top_p_numerator": np.array([0 if one is None else one.numerator for one in exact], np.uint32),
             "top_p_denominator": np.array([0 if one is None else one.denominator for one in exact], np.uint32)}

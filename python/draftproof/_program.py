@@ -59,7 +59,10 @@ def run(form: type[Found], verb: str, positional: Sequence[Any], options: dict[s
     command += [os.fspath(value) if isinstance(value, os.PathLike) else str(value) for value in positional]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace")
     if done.returncode not in (0, 1, 4) or not done.stdout:
-        line = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        lines = done.stderr.strip().splitlines()
+        if done.returncode == 2 and done.stdout and not lines:  # the document says why a request was refused
+            lines = [request["error"] for request in json.loads(done.stdout).get("requests", []) if "error" in request]
+        line = (lines or [f"ended with {done.returncode}"])[-1]
         if done.returncode == 2:
             raise Error(line.removeprefix("draftproof: error: "))
         raise RuntimeError(line)

@@ -164,8 +164,11 @@ def test_the_programs_own_beam_search_is_consistent():
 def test_an_end_may_be_one_id_and_a_length_penalty_is_proposed_only_where_it_explains_all_scores():
     beams, scores = engine(model(3))
     assert draftproof.audit_beams(beams, scores, model(3), eos_ids=EOS, max_tokens=MOST).verdict == "consistent"
-    with pytest.raises(draftproof.Error, match="max_tokens: is 0; expected 1 or more"):
-        draftproof.audit_beams(beams, scores, model(3), eos_ids=[EOS], max_tokens=0)
+    for name, value in {"max_tokens": 0, "beam_width": 2.5, "prompt_len": -3, "length_penalty": np.nan,
+                        "tolerance": -1, "eos_ids": [1.5], "tokens": None, "scores": ["a"], "logits_of": 3}.items():
+        with pytest.raises(draftproof.Error, match=f"^{name}: .*; expected "):
+            draftproof.audit_beams(**{"tokens": beams, "scores": scores, "logits_of": model(3), "eos_ids": [EOS],
+                                      name: value})
     others = engine(model(3), a=0.6)
     of_other = draftproof.audit_beams(*others, model(3), eos_ids=[EOS]).sentence
     of_one = draftproof.audit_beams(beams, [scores[0], scores[1] - 0.01, *scores[2:]], model(3), eos_ids=[EOS]).sentence

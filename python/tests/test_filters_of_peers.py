@@ -272,6 +272,6 @@ def test_top_p_is_compared_as_float32_or_as_the_fraction_that_is_given():
             top_p=[0.8, Fraction(4, 5), Decimal("0.8")]).probabilities]
     assert kept == [5, 4, 4]  # 0.8 as float32 is above 4/5, so that four tokens of 1/5 are not yet enough
     assert draftproof.sample(flat, top_p=Fraction(1, 5), seeds=[1, 2, 3]).tolist() == [0, 0, 0]
-    for wrong in (Fraction(6, 5), Fraction(0), Fraction(1, 1 << 33)):
+    for wrong in (Fraction(6, 5), Fraction(0), Fraction(1, 1 << 33), Decimal("NaN")):
         with pytest.raises(draftproof.Error, match="top_p: is .*; expected a fraction in \\(0, 1\\]"):
             draftproof.process_rows(flat, top_p=wrong)

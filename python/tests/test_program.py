@@ -102,6 +102,15 @@ def test_what_the_program_refuses_is_an_error_with_its_line():
         draftproof.lab([1, 1], [1, 2], top_p=1.5)
 
 
+def test_logprobs_of_given_tokens_are_listed_and_more_than_128_are_refused():
+    model = f"ngram:3:{CORPUS}"
+    found = draftproof.generate("x = ", model=model, max_tokens=3, logprobs=0, logprob_token_ids=[120, 122])
+    for listed in found.requests[0].logprobs:
+        assert {entry.token for entry in listed} >= {120, 122}
+    with pytest.raises(draftproof.Error, match="logprob_token_ids: has 129 ids; expected at most 128"):
+        draftproof.generate("x = ", model=model, max_tokens=3, logprobs=0, logprob_token_ids=list(range(129)))
+
+
 def test_a_verifier_is_proved_and_a_lossy_one_refuted():
     proofs = draftproof.prove("chain", instances=2).proofs
     assert all(proof.as_claimed for proof in proofs) and any(proof.lossless for proof in proofs)

@@ -201,6 +201,10 @@ FAULTS = {
                                      sampler(changed(bad_words=lambda of:
                                                      [[word for word in words if len(word) == 1] for words in of]))),
     "stop ids one token too early": (("min_tokens",), sampler(changed(min_tokens=lambda of: np.maximum(of - 1, 0)))),
+    "min_tokens counts the prompt": (
+        ("min_tokens", "prompt_tokens"),
+        sampler(lambda params, steps: {**params, "min_tokens": np.maximum(
+            0, params["min_tokens"] - [len(tokens) for tokens in params["prompt_tokens"]])})),
     "stop ids one token too late": (("min_tokens",),
                                     sampler(changed(min_tokens=lambda of: np.where(of > 0, of + 1, 0)))),
     "the mask of a batch mate": (("allowed",), sampler(changed(allowed=of_mate))),
@@ -276,6 +280,22 @@ def test_what_a_callable_reads_is_found_by_name_and_by_what_it_does():
     assert heeded(Driver(by_name, 60.0), "sample", 0, clock, 1.0)[0] == ("frequency_penalty",)
     assert heeded(Driver(draftproof.sample, 60.0), "sample", 0, clock, 1.0)[0] == EVERY
     assert heeded(Driver(ignores, 60.0), "sample", 0, clock, 1.0)[0] == ()
+
+
+def test_what_is_read_beside_something_else_alone_is_found_and_no_call_tries_a_name_that_is_not_read():
+    def lazy(logits, params, seeds):
+        names = ["temperature", "top_k", "top_p", "min_tokens"]
+        names += ["stop_ids", "output_tokens"] if (params["min_tokens"] > 0).any() else []
+        return draftproof.sample(logits, {name: params[name] for name in names}, seeds)
+
+    driver = Driver(lazy, 60.0)
+    assert heeded(driver, "sample", 0, lambda: 0.0, 1.0)[0] == ("min_tokens",)
+    assert driver.calls < 20
+    for whole in (dict, lambda params: params | {}, lambda params: {**params},
+                  lambda params: {name: params[name] for name in params}):
+        driver = Driver(lambda logits, params, seeds, take=whole: draftproof.sample(logits, take(params), seeds), 60.0)
+        RequestRun(driver, case_of(), 3).call()
+        assert driver.takes_whole and not driver.read and not driver.wanted
 
 
 def test_an_audit_finds_filters_that_are_lost_from_the_second_token_on_and_its_snippet_shows_it_again(monkeypatch):

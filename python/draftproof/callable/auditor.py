@@ -120,11 +120,12 @@ class Auditor:
                    for case in request_cases(self.kind, factors, self.callee.with_min_p, grows,
                                              one_hot=self.callee.one_hot)]
         if entries:
-            self.sweep(Sweep(entries, REQUEST_SHARE * self.alpha / len(entries), 0), end)
+            self.sweep(Sweep(entries, REQUEST_SHARE * self.alpha / len(entries), 0), end, times=1.0)
         self.found.readings += [f"{name} {how}" for name, how in self.driver.reading.items()]
 
-    def sweep(self, plan: Sweep, end: float | None = None) -> None:
-        """Every regime once. end: None: when the profile has it."""
+    def sweep(self, plan: Sweep, end: float | None = None, times: float = SWEEP_TIMES) -> None:
+        """Every regime once. end: None: when the profile has it; times: of its share of the time, what a case gets at
+        most."""
         entries, share, again = plan.entries, plan.share, plan.again
         end = (self.profile.sweep if again == 0 else 1.0) * self.deadline if end is None else end
         for i, entry in enumerate(entries):
@@ -137,7 +138,7 @@ class Auditor:
             if trial is None:
                 continue
             case, n = trial.case, trial.n_final
-            stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
+            stop = now + times * (end - now) / (len(entries) - i)
             if self._survives(trial, lambda: trial.draw(n, stop)):  # noqa: B023  # called here
                 if trial.look(True):
                     self._note_bias(trial)

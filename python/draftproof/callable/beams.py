@@ -165,20 +165,30 @@ def audit_beams(tokens: Sequence[Any], scores: Any, logits_of: Callable[[list[in
     log-probabilities over a length, under the usual readings of it; the hypotheses are those of the search, under the
     usual rules of stopping.
     """
+    if not callable(logits_of):
+        raise Error(f"logits_of: is {type(logits_of).__name__}; expected a function of a list of ids to logits [V]")
+    if not hasattr(tokens, "__len__") or isinstance(tokens, str) or not len(tokens):
+        raise Error(f"tokens: is {tokens!r}; expected a list of hypotheses, each a list of ids")
     beams = [tuple(int(token) for token in _forms.integers(one, f"tokens[{i}]", np.int64)) for i,
              one in enumerate(tokens)]
-    given = np.asarray(_forms.as_numpy(scores, "scores"), np.float64)
-    if not beams or given.shape != (len(beams),) or not np.isfinite(given).all():
+    given = _forms.as_numpy(scores, "scores")
+    is_finite = given.dtype.kind in "fiu" and np.isfinite(given)
+    if given.shape != (len(beams),) or not np.all(is_finite):
         raise Error(f"scores: has shape {list(given.shape)} beside {len(beams)} hypotheses, "
-                    f"{int(np.isfinite(given).sum())} finite; expected a finite number for each, and one or more")
-    if max_tokens is not None and max_tokens < 1:
-        raise Error(f"max_tokens: is {max_tokens}; expected 1 or more")
+                    f"{int(np.sum(is_finite))} finite; expected a finite number for each")
+    given, width = np.asarray(given, np.float64), len(beams) if beam_width is None else beam_width
+    for name, value, is_whole, least, expected in (
+            ("max_tokens", 1 if max_tokens is None else max_tokens, True, 1, "a whole number, 1 or more"),
+            ("prompt_len", 0 if prompt_len is None else prompt_len, True, 0, "a whole number, 0 or more"),
+            ("beam_width", width, True, len(beams), f"a whole number, {len(beams)} or more, one a hypothesis"),
+            ("length_penalty", length_penalty, False, -np.inf, "a finite number"),
+            ("tolerance", tolerance, False, 0, "a finite number, 0 or more")):
+        kinds = (int, np.integer) if is_whole else (int, float, np.integer, np.floating)
+        if not (isinstance(value, kinds) and np.isfinite(value) and value >= least):
+            raise Error(f"{name}: is {value!r}; expected {expected}")
     if early_stopping not in (None, True, False, "never"):
         raise Error(f"early_stopping: is {early_stopping!r}; expected True, False, 'never' or None")
-    width = len(beams) if beam_width is None else beam_width
-    if width < len(beams):
-        raise Error(f"beam_width: is {width} beside {len(beams)} hypotheses; expected as many or more")
-    rows, eos = _Rows(logits_of), frozenset(np.ravel(np.asarray(eos_ids, np.int64)).tolist())
+    rows, eos = _Rows(logits_of), frozenset(_forms.integers(np.ravel(eos_ids), "eos_ids", np.int64).tolist())
     failures = list(_shapes(beams, given, eos, max_tokens))
     sums, impossible = _sums(beams, rows)
     failures += impossible

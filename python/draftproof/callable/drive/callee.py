@@ -235,7 +235,8 @@ class Callee:
         here, there = self.called(logits, params, seeds), in_another_process(self.driver.sampler,
                 (logits, params, seeds), self.driver.time_limit)
         if here is None or there is None:
-            self.notes.append("another process was not tried: the callable cannot be pickled, or does not run there")
+            self.notes.append("another process was not tried: the callable cannot be pickled, or does not run there; "
+                              "expected a function of a module, not of a script or a notebook")
             return ""
         differ = int((here != there).sum())
         return f"{differ} of {len(here)} tokens are others with the same seeds in another process" if differ else ""

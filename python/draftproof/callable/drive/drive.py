@@ -12,7 +12,7 @@ import inspect
 import io
 import threading
 import traceback
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -35,19 +35,51 @@ class CallFailure(Exception):
 
 class Params(dict):
     """The parameters of one call: an array of every name in OFF, so that a callable may read each in any way, whatever
-    a case has; remembers those that were read by name, and names of NEUTRAL that were asked for. size: rows or requests
-    of the call; None: of a copy, which gets no more names."""
+    a case has; remembers those that were read by name, names of NEUTRAL that were asked for, and whether all were taken
+    at once, as by `**params`. size: rows or requests of the call; None: of a copy, which gets no more names."""
 
     def __init__(self, values: Mapping[str, np.ndarray], size: int | None) -> None:
         off = {} if size is None else {name: np.full(size, value, DTYPES[name]) for name, value in OFF.items()}
         super().__init__({**off, **values})
         self.read: set[str] = set()
         self.asked: set[str] = set()
+        self.is_taken_whole = False
+        self._handed: set[str] = set()  # keys that came of an iteration, which are no names asked for
 
     def __getitem__(self, key: str) -> Any:
+        if key in self._handed:
+            self._handed.remove(key)
+            return super().__getitem__(key)
         self._note(key)
         self.read.add(key)
         return super().__getitem__(key)
+
+    def _whole(self) -> Params:
+        self.is_taken_whole = True
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        self._whole()._handed.update(dict.keys(self))
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        iter(self)
+        return super().keys()
+
+    def items(self) -> Any:
+        return super(Params, self._whole()).items()
+
+    def values(self) -> Any:
+        return super(Params, self._whole()).values()
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __or__(self, other: Any) -> Any:
+        return dict(self) | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | dict(self)
 
     def __contains__(self, key: object) -> bool:
         self._note(key)
@@ -100,6 +132,7 @@ class Driver:
         self.read: set[str] = set()
         self.last_params: dict[str, np.ndarray] | None = None  # of the last call, for explanations
         self.refused: set[str] = set()  # parameters that it takes by keyword alone, and not
+        self.takes_whole = False  # did it take all parameters at once, and not by name alone?
         self.wanted: set[str] = set()  # names of NEUTRAL that it asked for, which it gets in every call from then on
         self.indexed: set[str] = set()  # those without which it raises
         self.stages = set(STAGES)  # of which its log-probabilities can be, by all cases
@@ -142,6 +175,7 @@ class Driver:
         if thread.is_alive():
             raise CallFailure("hangs", f"a call took longer than {self.time_limit:g} seconds")
         wanted = {name for after in given if isinstance(after, Params) for name in after.asked}
+        self.takes_whole |= any(isinstance(after, Params) and after.is_taken_whole for after in given)
         if isinstance(error := outcome.get("error"), KeyError) and error.args:  # of a copy
             self.indexed |= {name for name in NEUTRAL if name == error.args[0]}
             wanted |= self.indexed
@@ -216,7 +250,7 @@ def _copied(argument: Any) -> Any:
 def _require_unchanged(before: Any, after: Any) -> None:
     if isinstance(before, dict):
         for name, value in before.items():
-            if name not in after.keys() or not _same(value, dict.__getitem__(after, name)):
+            if not dict.__contains__(after, name) or not _same(value, dict.__getitem__(after, name)):
                 raise CallFailure("mutates_inputs", f"a call changed its input params[{name!r}]")
     elif isinstance(before, np.ndarray) and not _same(before, after):
         raise CallFailure("mutates_inputs", f"a call changed its input array {before.dtype} {list(before.shape)}")
