@@ -51,14 +51,20 @@ lint_verb() {
   fi
 
   "$root/gpu/kernel_texts.sh" --check || findings+=("gpu/README.md is out of date")
-  local verb page link
+  local verb page text link name own
   for verb in $(sed -n 's/^    {"\([a-z]*\)", .*/\1/p' "$root/cli/verbs.hpp"); do
     grep -q "\`$verb[\` ]" "$root/docs/commands.md" || findings+=("docs/commands.md lacks the verb $verb")
   done
+  own=$(IFS='|' && echo "${floors[*]}|web|experiments|python|tests|docs")
   while IFS= read -r page; do
+    text=$(sed -n '/^```/,/^```/!p' "$page")
     while IFS= read -r link; do
       [[ -e ${page%/*}/$link ]] || findings+=("${page#"$root"/} links to $link, which does not exist")
-    done < <(sed -n '/^```/,/^```/!p' "$page" | grep -oP '\]\(\K(?!https?:)[^)#]+' | sort -u)
+    done < <(grep -oP '\]\(\K(?!https?:)[^)#]+' <<<"$text" | sort -u)
+    # NAME and the like stand for what a reader adds; half is the worked example's.
+    while IFS= read -r name; do
+      [[ -e $root/$name || -e ${page%/*}/$name ]] || findings+=("${page#"$root"/} names $name, which does not exist")
+    done < <(grep -oP "\`\K($own)/[\w./-]+(?=\`)" <<<"$text" | grep -vE '/(NAME|FAMILY|ID|half)\b|/NAME_|/half_' | sort -u)
   done < <(find "${folders[@]}" "$root/docs" -name '*.md'; printf '%s\n' "$root"/*.md)
 
   find_pip || fail 2 "lint: pip is needed; install python3-venv"

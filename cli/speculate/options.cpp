@@ -76,7 +76,8 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.choice(
       "--policy", options.policy, {"likely", "fixed", "auto"},
       "likely: of looked-up drafts what is likely enough to be worth its rows; fixed: all up to K; auto, the "
-      "default of generate: as likely, and none while plain steps are faster here");
+      "default of generate: of looked-up drafts the same, of others as many as pay most here, while an account of what "
+      "drafts gained is not below 0");
   command.file("--cost", options.cost,
                "Cost of a step here, as `draftproof calibrate --this-machine --out` wrote it (default: as on a "
                "processor with AVX-512 VNNI)");

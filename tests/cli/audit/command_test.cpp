@@ -151,7 +151,7 @@ TEST_CASE("audit compares the numbers beside the tokens with the rows") {
   const ProgramResult wrong = audit();
   CHECK(wrong.exit_code == 1);
   CHECK_THAT(json::parse(wrong.out).at("sentence").get<std::string>(),
-             Contains("logprob[1, 0] is -0.287682 here and -0.5 there"));
+             Contains("1 of 2 steps are malformed") && Contains("logprob[1, 0] is -0.287682 here and -0.5 there"));
   outputs.set<std::int32_t>("kept_count", {2, 1}).drop("logprob");
   CHECK_THAT(audit().out, Contains("kept_count[1, 0] is 2 here and 1 there"));
   outputs.set<float>("logprobs", {2, 1}, {0, 0}).drop("kept_count");

@@ -533,6 +533,11 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--policy", "goodput", "--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
+  refused({"--logprobs", "1", "--logprob-token-ids", "0,256"},
+          "logprob_token_ids, token 1: id 256 is outside the vocabulary [0, 256)");
+  std::string ids = "0";
+  for (int id = 1; id <= 128; ++id) ids += "," + std::to_string(id);
+  refused({"--logprobs", "1", "--logprob-token-ids", ids}, "logprob_token_ids: has 129 ids; expected at most 128");
   refused({"--repetition-penalty", "9e-7"}, "--repetition-penalty is '9e-7'; expected a number in [1e-06, 1e+06]");
   refused({"--repetition-penalty", "1.1e6"}, "expected a number in [1e-06, 1e+06]");
   refused({"--logit-bias", "3=1e300"}, "--logit-bias: is '3=1e300'; expected ID=VALUE");

@@ -85,7 +85,7 @@ TEST_CASE("lossy rules on the steps of a trace pay in proportion to what they le
   for (const ordered_json& rule : document.at("lossy"))
     rules[rule.at("verifier").get<std::string>()] = {rule.at("accepted_per_step").get<double>(),
                                                      rule.at("distance").get<double>()};
-  CHECK(rules.size() == 13);
+  CHECK(rules.size() == 15);
   CHECK(rules["chain"].second == 0.0);
   CHECK(rules["chain"].first * document.at("drafts").get<double>() == Approx(document.at("accepted").get<double>()));
   CHECK(rules["ensemble:weight=0.7"].second == Approx(3.0 * rules["ensemble:weight=0.9"].second));

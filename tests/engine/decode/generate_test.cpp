@@ -238,6 +238,13 @@ TEST_CASE("bad decoding options are errors that name the option") {
   options.unconditional_prompt = {7};
   CHECK_THROWS_WITH(plain(target, options), Contains("unconditional prompt, token 0"));
   options = options_of(5, 5);
+  options.logprob_token_ids.assign(128, 6);
+  CHECK(plain(target, options).tokens == plain(target, options_of(5, 5)).tokens);
+  options.logprob_token_ids.push_back(0);
+  CHECK_THROWS_WITH(plain(target, options), Contains("logprob_token_ids: has 129 ids; expected at most 128"));
+  options.logprob_token_ids = {7};
+  CHECK_THROWS_WITH(plain(target, options), Contains("logprob_token_ids, token 0"));
+  options = options_of(5, 5);
   options.stop = {};
   CHECK_THROWS_WITH(plain(target, options), Contains("nothing limits the output"));
   RowParameters penalised;
