@@ -150,8 +150,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
   command.used_only({"--grammar", "--json-schema", "--regex", "--choice"}, "with --beams", samples);
-  command.used_only({"--logprob-token-ids"}, "without --logprobs and --prompt-logprobs",
-                    [&options] { return options.logprobs || options.prompt_logprobs; });
+  command.used_only({"--logprob-token-ids"}, "without --logprobs, --prompt-logprobs and --trace",
+                    [&options] { return options.logprobs || options.prompt_logprobs || !options.trace.empty(); });
   command.used_only({"--best-of", "--length-penalty", "--beam-stopping"}, "without --beams",
                     [&options] { return options.beams.has_value(); });
   const auto drafts = [&options] { return options.drafter != "none"; };
@@ -232,7 +232,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.integer("--prompt-logprobs", options.prompt_logprobs, {0, kLogprobsMax},
                   "The same of each token of the prompt, which is computed whole");
   command.integers("--logprob-token-ids", options.logprob_token_ids, {0, std::numeric_limits<std::int32_t>::max()},
-                   "Tokens whose log-probabilities both list, too; at most 128");
+                   "Tokens whose log-probabilities both list, too, and --trace records; at most 128");
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
   command.integer("--best-of", options.best_of, {1, 64}, "Hypotheses that beam search keeps (default: as --beams)");
   command.number("--length-penalty", options.length_penalty, {-100.0, 100.0, false, "a number in [-100, 100]"},

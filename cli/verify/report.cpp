@@ -93,11 +93,9 @@ Json comparison_json(const VerifyRun& run) {
             {"first", nullptr}};
   if (const auto& first = comparison.first) {
     const auto value = [&](double x) { return first->is_real ? Json(x) : Json(static_cast<std::int64_t>(x)); };
-    json["first"] = {{"tensor", first->tensor},
-                     {"request", first->request},
-                     {"index", or_null(first->index)},
-                     {"ours", value(first->ours)},
-                     {"theirs", value(first->theirs)}};
+    json["first"] = {{"tensor", first->tensor},        {"request", first->request},
+                     {"index", or_null(first->index)}, {"token_id", or_null(first->token_id)},
+                     {"ours", value(first->ours)},     {"theirs", value(first->theirs)}};
   }
   return json;
 }

@@ -28,6 +28,7 @@ VerifyRequest request_of(const SpeculativeStep& step, const TargetRows& rows, co
   request.draft_parameters = step.draft.draft_parameters;
   request.prompt_tokens = prompt;
   request.output_tokens = output.first(step.output_len);
+  request.logprob_token_ids = options.logprob_token_ids;
   request.seed = options.seed;
   request.step = step.step;
   return request;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "reference/logits/logprobs.hpp"
 #include "reference/step/draft_plan.hpp"
 
 namespace draftproof {

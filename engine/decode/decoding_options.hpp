@@ -16,7 +16,6 @@
 namespace draftproof {
 
 inline constexpr int kSpeculativeTokensMax = 64;
-inline constexpr std::size_t kLogprobTokenIdsMax = 128;
 
 struct DecodingOptions {
   RowParameters parameters;

@@ -245,7 +245,8 @@ class EmissionReader {
 // Checks the file's numbers on its tokens (log-probabilities, kept masses and counts, accepted drafts), where it
 // has any: numbers that are not those of the rows are the engine's fault. Their steps are audited all the same.
 void check_numbers(const SafetensorsFile& outputs, StepSample& sample, int threads) {
-  constexpr std::array kNumbers = {"accepted", "logprob", "raw_logprob", "kept_mass", "kept_count"};
+  constexpr std::array kNumbers = {"accepted",   "logprob",          "raw_logprob",         "kept_mass",
+                                   "kept_count", "token_id_logprob", "raw_token_id_logprob"};
   if (sample.malformed.count > 0 ||
       std::none_of(kNumbers.begin(), kNumbers.end(), [&](const char* name) { return outputs.contains(name); }))
     return;

@@ -32,7 +32,7 @@ def row_arguments(params: Any, given: Mapping[str, Any], size: int, rows: int, v
     out.update(_bits(constraints.get("allowed"), constraints.get("bitmask"), rows, vocab_size))
     for name in ("prompt_tokens", "output_tokens", "stop_ids", "allowed_ids", "dry_breakers"):
         if name in constraints:
-            out.update(_ids(constraints[name], name, size))
+            out.update(ids(constraints[name], name, size))
     if "bad_words" in constraints:
         out.update(_bad_words(constraints["bad_words"], size))
     if "logit_bias" in constraints:
@@ -103,7 +103,7 @@ def _joined(parts: Sequence[Any], name: str, place: Callable[[int], str], offset
     return {name: np.concatenate(arrays) if arrays else np.zeros(0, np.int32), offsets_name: offsets}
 
 
-def _ids(lists: Any, name: str, size: int) -> dict[str, Any]:
+def ids(lists: Any, name: str, size: int) -> dict[str, Any]:
     parts = _each(lists, name, size, "lists of ids")
     out = _joined(parts, name, lambda b: f"{name}[{b}]", f"cu_{name}")
     if name == "allowed_ids":  # an empty list of the library's is no constraint

@@ -13,7 +13,7 @@ from . import _core, _forms, _requests
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._types import Array, Params, RowOptions
+    from ._types import Array, Lists, Params, RowOptions
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,12 +41,15 @@ class Verified:
     num_accepted: int32 [B].
     logprobs: float32, as tokens: natural log under the target's distribution, -inf where padded; or None.
     path: int32 [B, K]: the accepted nodes, then -1.
+    token_id_logprobs: B arrays [ids, K + 1], as logprobs, of the request's logprob_token_ids in the rows of its tokens;
+        or None.
     """
 
     tokens: np.ndarray
     num_accepted: np.ndarray
     logprobs: np.ndarray | None
     path: np.ndarray
+    token_id_logprobs: list[np.ndarray] | None = None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self.tokens, dtype=dtype)
@@ -168,8 +171,8 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
            params: Params | None = None, seeds: Array = 0, *, draft_logits: Array | None = None,
            draft_processed: bool = True, target_probs: Array | None = None, draft_parents: Array | None = None,
            verifier: str = "chain", steps: Array = 0, positions: Array | None = None, sampler: str = "inverse",
-           logprobs: bool = True, convention: str = "draftproof", uniforms: Array | None = None,
-           draw_uniforms: Array | None = None, exponential_noise: Array | None = None,
+           logprobs: bool = True, logprob_token_ids: Lists | None = None, convention: str = "draftproof",
+           uniforms: Array | None = None, draw_uniforms: Array | None = None, exponential_noise: Array | None = None,
            gumbel_noise: Array | None = None,
            recovered_tokens: Array | None = None, bonus_tokens: Array | None = None, threads: int | None = None,
            **given: Unpack[RowOptions]) -> Verified:
@@ -184,6 +187,7 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
         from 0. draft_parents: [M], the draft of its request that a draft follows, -1 for the context: trees.
     params, keywords: as process_rows, by request; allowed, bitmask and uncond_logits by row, [N, ...].
     seeds, steps: [B] or one number; positions: [B], of coupled verifiers, absent: the length of output_tokens.
+    logprob_token_ids: B lists of at most 128 ids, whose log-probabilities are given besides.
     verifier: a name, with parameters where it takes some ('synthetic:rate=0.8'). convention: whose acceptance rule,
         'draftproof', 'vllm_v1', 'flashinfer' and others.
     Random numbers that an engine recorded, in place of seeds and sampler; compared exactly (docs/trace.md, "Recorded
@@ -203,8 +207,16 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
         {"uniforms": uniforms, "draw_uniforms": draw_uniforms, "exponential_noise": exponential_noise,
          "gumbel_noise": gumbel_noise, "recovered_tokens": recovered_tokens, "bonus_tokens": bonus_tokens},
         arguments["draft_tokens"].size, size, arguments["target"].shape[1]))
-    return Verified(**_core.verify({**arguments, "verifier": verifier, "convention": convention, "sampler": sampler,
-                                    "logprobs": logprobs, "threads": threads_of(threads, arguments["target"])}))
+    if logprob_token_ids is not None:
+        if logprobs is False:
+            raise _forms.Error("logprob_token_ids: has no use without logprobs")
+        arguments.update(_requests.ids(logprob_token_ids, "logprob_token_ids", size))
+    found = _core.verify({**arguments, "verifier": verifier, "convention": convention, "sampler": sampler,
+                          "logprobs": logprobs, "threads": threads_of(threads, arguments["target"])})
+    rows = found.pop("token_id_logprobs")
+    if logprob_token_ids is not None:
+        found["token_id_logprobs"] = np.split(rows, arguments["cu_logprob_token_ids"][1:-1])[:size]
+    return Verified(**found)
 
 
 @dataclasses.dataclass(frozen=True)

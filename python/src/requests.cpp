@@ -229,6 +229,8 @@ class RequestReader {
     read(
         "output_tokens", "cu_output_tokens", [](VerifyRequest & r) -> auto& { return r.output_tokens; });
     read(
+        "logprob_token_ids", "cu_logprob_token_ids", [](VerifyRequest & r) -> auto& { return r.logprob_token_ids; });
+    read(
         "stop_ids", "cu_stop_ids", [](VerifyRequest & r) -> auto& { return r.constraints.stop_ids; });
     read(
         "allowed_ids", "cu_allowed_ids", [](VerifyRequest & r) -> auto& { return r.constraints.allowed_ids; });

@@ -27,7 +27,8 @@ namespace draftproof::python {
 //   uniforms  float64 [M] or [M + B];  draw_uniforms  [M + B] or [B];  exponential_noise, gumbel_noise  [(M + B) V] or
 //   [B V];  recovered_tokens  int32 [M];  bonus_tokens  int32 [B]
 // Lists, one a request, are one array and its offsets int64 [B + 1]:
-//   prompt_tokens, output_tokens, stop_ids, allowed_ids, dry_breakers  int32, with cu_prompt_tokens, ...
+//   prompt_tokens, output_tokens, stop_ids, allowed_ids, dry_breakers, logprob_token_ids  int32, with
+//   cu_prompt_tokens, ...
 //   logit_bias_tokens  int32, logit_bias_values  float32, with cu_logit_bias
 //   bad_word_tokens  int32 with cu_bad_word_tokens [S + 1], sequences; cu_bad_words [B + 1], those of each request
 struct Requests {

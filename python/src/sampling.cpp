@@ -201,6 +201,7 @@ nb::dict verify(const nb::dict& values) {
   std::vector<float> logprobs(count * width, -std::numeric_limits<float>::infinity());
   std::vector<std::int32_t> path(count * (width - 1), -1);
   std::vector<std::int32_t> num_accepted(count);
+  std::vector<float> token_id_logprobs;  // [L, W]
   for (std::size_t b = 0; b < count; ++b) {
     std::copy(emissions[b].tokens.begin(), emissions[b].tokens.end(),
               tokens.begin() + static_cast<std::ptrdiff_t>(b * width));
@@ -209,11 +210,18 @@ nb::dict verify(const nb::dict& values) {
     std::copy(emissions[b].path.begin(), emissions[b].path.end(),
               path.begin() + static_cast<std::ptrdiff_t>(b * (width - 1)));
     num_accepted[b] = static_cast<std::int32_t>(emissions[b].num_accepted);
+    const std::size_t ids = batch.requests[b].logprob_token_ids.size();
+    const std::size_t first = token_id_logprobs.size();
+    token_id_logprobs.resize(first + ids * width, -std::numeric_limits<float>::infinity());
+    for (std::size_t i = 0; i < emissions[b].token_id_logprobs.size(); ++i)
+      token_id_logprobs[first + i % ids * width + i / ids] = emissions[b].token_id_logprobs[i];
   }
+  const std::size_t id_count = token_id_logprobs.size() / width;
   nb::dict result;
   result["tokens"] = array_of(std::move(tokens), {count, width});
   result["num_accepted"] = array_of(std::move(num_accepted));
   result["logprobs"] = options.logprobs ? array_of(std::move(logprobs), {count, width}) : nb::none();
+  result["token_id_logprobs"] = array_of(std::move(token_id_logprobs), {id_count, width});
   result["path"] = array_of(std::move(path), {count, width - 1});
   return result;
 }

@@ -207,6 +207,7 @@ def call(rng, verifiers):
         if which < 2:
             given.update(seeds=rng.integers(0, 1 << 62, count), verifier=verifiers[rng.integers(len(verifiers))],
                          logprobs=True,
+                         logprob_token_ids=[ids(rng, vocab_size) for _ in range(count)] if rng.random() < 0.3 else None,
                          sampler="race" if rng.random() < 0.3 else "inverse", steps=rng.integers(0, 9, count),
                          positions=None)
             if rng.random() < 0.2:

@@ -135,6 +135,30 @@ def test_further_samplers_keep_what_their_definitions_keep():
         assert kept[np.arange(30), tokens].all()
 
 
+def test_given_ids_have_the_log_probabilities_of_the_rows_of_the_emitted_tokens():
+    given, recorded, _, output = vllm_step(6)
+    counts = np.diff(given["cu_num_draft_tokens"])
+    ids = [list(range(b % 4)) for b in range(counts.size)]
+    found = draftproof.verify(**given, **recorded, convention="vllm_v1", logprob_token_ids=ids)
+    with np.errstate(divide="ignore"):
+        rows = np.log(given["target_probs"].astype(np.float64))
+    for b, first in enumerate(given["cu_num_draft_tokens"][:-1] + np.arange(counts.size)):
+        emitted = found.num_accepted[b] + 1
+        expected = np.full((len(ids[b]), found.tokens.shape[1]), -np.inf)
+        expected[:, :emitted] = rows[first:first + emitted, ids[b]].T
+        np.testing.assert_allclose(found.token_id_logprobs[b], expected, rtol=0, atol=1e-5)
+    assert draftproof.verify(**given, **recorded, convention="vllm_v1").token_id_logprobs is None
+    assert draftproof.verify([], None, np.zeros((0, 3), np.float32), [], logprob_token_ids=[]).token_id_logprobs == []
+    for wrong, text in [([[V]] * counts.size, r"logprob_token_ids\[0\] is 6; expected an id in \[0, 6\)"),
+                        ([[0] * 129] * counts.size, "request 0: logprob_token_ids has 129 ids; expected at most 128"),
+                        ([[0]], "logprob_token_ids: has 1 lists; expected 200, one a request"),
+                        ([[0.5]] * counts.size, r"logprob_token_ids\[0\]: has dtype float64; expected whole numbers")]:
+        with pytest.raises(draftproof.Error, match=text):
+            draftproof.verify(**given, **recorded, logprob_token_ids=wrong)
+    with pytest.raises(draftproof.Error, match="logprob_token_ids: has no use without logprobs"):
+        draftproof.verify(**given, **recorded, logprob_token_ids=ids, logprobs=False)
+
+
 def test_samplers_with_a_state_are_refused_where_there_are_drafts():
     given, recorded, _, _ = vllm_step(5, size=20)
     given["target_logits"], given["target_probs"] = np.log(given["target_probs"] + 1e-9).astype(np.float32), None

@@ -132,6 +132,7 @@ def batch(kind):
         "uncond_logits": ("row", rows(drafts + size, vocab, 2)), "guidance_scale": ("request", np.linspace(1, 2, size)),
         "temperature": ("request", np.linspace(0.5, 1.5, size)), "top_k": ("request", np.arange(20, 20 + size)),
         "presence_penalty": ("request", np.linspace(0, 1, size)), "min_tokens": ("request", 3 * np.arange(size)),
+        "logprob_token_ids": ("request", lists()),
         "prompt_tokens": ("request", lists()), "output_tokens": ("request", lists()), "stop_ids": ("request", lists()),
         "bad_words": ("request", [[[int(token)] for token in tokens] for tokens in lists()]),
         "logit_bias": ("request", [{7 * b: 2.0} for b in range(size)])}, {}
@@ -151,6 +152,9 @@ def test_each_request_of_a_batch_is_the_request_alone(kind):
         for name, length in (("tokens", width), ("logprobs", width), ("path", width - 1)):
             np.testing.assert_array_equal(getattr(together, name)[b, :length], getattr(alone, name)[0])
         assert together.num_accepted[b] == alone.num_accepted[0]
+        if "logprob_token_ids" in given:
+            np.testing.assert_array_equal(together.token_id_logprobs[b][:, :width], alone.token_id_logprobs[0])
+            assert np.isinf(together.token_id_logprobs[b][:, width:]).all()
 
 
 @pytest.mark.parametrize("call, text", [

@@ -1,6 +1,7 @@
 // Log-probabilities that a request may ask for: the N most probable tokens of a row and the rank of the sampled one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,6 +9,9 @@
 #include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof {
+
+// Ids that a request may give, whose log-probabilities are listed besides.
+inline constexpr std::size_t kLogprobTokenIdsMax = 128;
 
 struct TokenLogprob {
   Token token;

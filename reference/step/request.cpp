@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "reference/logits/edits.hpp"
+#include "reference/logits/logprobs.hpp"
 
 namespace draftproof {
 namespace {
@@ -41,6 +42,10 @@ void validate(const VerifyRequest& request, const VerifierChoice& verifier, std:
   require_fit(verifier, request.draft, request.proposal_kind != ProposalKind::one_hot, where);
   check_ids(request.prompt_tokens, vocab_size, where, "prompt_tokens");
   check_ids(request.output_tokens, vocab_size, where, "output_tokens");
+  check_ids(request.logprob_token_ids, vocab_size, where, "logprob_token_ids");
+  if (request.logprob_token_ids.size() > kLogprobTokenIdsMax)
+    throw input_error(where, "logprob_token_ids has " + std::to_string(request.logprob_token_ids.size()) +
+                                 " ids; expected at most " + std::to_string(kLogprobTokenIdsMax));
   // The last row of a chain proposes nothing, and may be left out.
   const bool whole = !request.draft.is_chain() || request.has_tree_rows();
   if (request.proposal_kind != ProposalKind::one_hot)

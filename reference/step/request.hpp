@@ -64,7 +64,8 @@ struct VerifyRequest {
   RowParameters draft_parameters;
 
   std::span<const Token> prompt_tokens;
-  std::span<const Token> output_tokens;  // committed before this step
+  std::span<const Token> output_tokens;           // committed before this step
+  std::span<const Token> logprob_token_ids = {};  // at most kLogprobTokenIdsMax
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::optional<std::uint32_t> position;  // coupled: tokens emitted before this step; absent: output_tokens.size()
@@ -106,6 +107,9 @@ struct Emission {
   std::vector<float> kept_mass;     // of the rows of the path [tau + 1], or of all rows [K + 1] with all_rows; of
                                     // probability rows only with all_rows
   std::vector<std::int64_t> kept_count;
+  // [tau + 1, ids]: with logprobs and raw_logprobs, those of the logprob_token_ids in the row of each token.
+  std::vector<float> token_id_logprobs = {};
+  std::vector<float> raw_token_id_logprobs = {};
 };
 
 // Checks shapes, ids and parameters of a request, and that the verifier takes its draft. Errors name the request and

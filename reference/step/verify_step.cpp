@@ -25,6 +25,12 @@ Emission step_detail::emission_of(const TreeOutcome& outcome, const VerifyOption
       emission.logprobs[i] = logprobs.processed;
       if (options.raw_logprobs) emission.raw_logprobs[i] = logprobs.raw;
     }
+    for (const std::uint32_t row : path_rows)
+      for (const Token id : request.logprob_token_ids) {
+        const StepRows::Logprobs logprobs = rows.logprobs(row, id);
+        emission.token_id_logprobs.push_back(logprobs.processed);
+        if (options.raw_logprobs) emission.raw_token_id_logprobs.push_back(logprobs.raw);
+      }
   }
   if (options.all_rows) {
     path_rows.clear();

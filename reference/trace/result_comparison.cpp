@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -46,11 +47,16 @@ class TheirResult {
     kept_mass_ = read("kept_mass", kRealDTypes, Shape{ours.kept_mass.size()}, "[N]");
     kept_count_ = read("kept_count", kIndexDTypes, Shape{ours.kept_count.size()}, "[N]");
     path_ = find_tensor(file, "path", kIndexDTypes);
-    if (!path_) return;
-    if (path_->shape.size() != 2 || path_->shape[0] != requests)
-      throw input_error(path_->where, "has shape " + shape_text(path_->shape) + "; expected [" +
-                                          std::to_string(requests) + ", D], the accepted nodes padded with -1");
-    compared_.emplace_back("path");
+    if (path_) {
+      if (path_->shape.size() != 2 || path_->shape[0] != requests)
+        throw input_error(path_->where, "has shape " + shape_text(path_->shape) + "; expected [" +
+                                            std::to_string(requests) + ", D], the accepted nodes padded with -1");
+      compared_.emplace_back("path");
+    }
+    const Shape of_ids{ours.token_id_logprob.size() / static_cast<std::size_t>(ours.width), tokens_->shape[1]};
+    const char* const ids = "[L, W], L the given ids of the trace and W the width of output_tokens";
+    token_id_logprob_ = read("token_id_logprob", kRealDTypes, of_ids, ids);
+    raw_token_id_logprob_ = read("raw_token_id_logprob", kRealDTypes, of_ids, ids);
   }
 
   const std::vector<std::string>& compared() const { return compared_; }
@@ -80,6 +86,16 @@ class TheirResult {
       found = in_padded("path", *path_, b, emitted - 1, [](std::size_t i) { return static_cast<std::int64_t>(i); });
     } else if (!found && path_) {
       found = in_padded("path", *path_, b, width - 1, [&](std::size_t i) { return ours_.path[b * (width - 1) + i]; });
+    }
+    for (const Token id : ours_.logprob_token_ids[b]) {
+      const std::size_t j = next_id_++;
+      for (const auto& [name, theirs, numbers] :
+           {std::tuple("token_id_logprob", &token_id_logprob_, &ours_.token_id_logprob),
+            std::tuple("raw_token_id_logprob", &raw_token_id_logprob_, &ours_.raw_token_id_logprob)}) {
+        if (found) continue;
+        found = in_range(name, *theirs, *numbers, b, emitted, j * width, j * row);
+        if (found) found->token_id = id;
+      }
     }
     first_draft_ += drafts;
     return found;
@@ -121,10 +137,12 @@ class TheirResult {
   }
 
   const VerifyResult& ours_;
-  std::optional<TensorView> tokens_, num_accepted_, accepted_, logprob_, raw_logprob_, kept_mass_, kept_count_, path_;
+  std::optional<TensorView> tokens_, num_accepted_, accepted_, logprob_, raw_logprob_, kept_mass_, kept_count_, path_,
+      token_id_logprob_, raw_token_id_logprob_;
   std::vector<std::string> compared_;
   std::size_t request_ = 0;
   std::size_t first_draft_ = 0;
+  std::size_t next_id_ = 0;
 };
 
 }  // namespace
@@ -140,7 +158,9 @@ std::string ResultComparison::sentence() const {
   std::string text = std::to_string(differing_requests) + " request(s) differ from " + path + ", first request " +
                      request + ": " + first->tensor + "[" + request;
   if (first->index) text += ", " + std::to_string(*first->index);
-  return text + "] is " + text_of(*first, first->ours) + " here and " + text_of(*first, first->theirs) + " there";
+  text += "]";
+  if (first->token_id) text += " of id " + std::to_string(*first->token_id);
+  return text + " is " + text_of(*first, first->ours) + " here and " + text_of(*first, first->theirs) + " there";
 }
 
 ResultComparison compare_result(const VerifyResult& result, const std::string& path) {

@@ -21,7 +21,8 @@ struct ResultDifference {
   std::optional<std::int64_t> index;  // among the request's numbers of the tensor
   double ours;
   double theirs;
-  bool is_real = false;  // else both are whole numbers
+  bool is_real = false;                // else both are whole numbers
+  std::optional<Token> token_id = {};  // of a given id's log-probabilities
 };
 
 struct ResultComparison {

@@ -70,12 +70,14 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
   for (const SamplerParameterName& sampler : sampler_parameter_names()) right.push_back(sampler.name);
-  if (kind == TraceKind::steps || kind == TraceKind::emitted_steps)
+  if (kind == TraceKind::steps || kind == TraceKind::emitted_steps) {
+    right.insert(right.end(), {"logprob_token_ids", "cu_logprob_token_ids"});
     right.insert(right.end(), kRecordedTensors.begin(), kRecordedTensors.end());
+  }
   // A replay compares with what the engine emitted, which may stand in the same file.
   if (kind == TraceKind::emitted_steps || (kind == TraceKind::steps && has_recorded(file)))
     right.insert(right.end(), {"num_accepted", "path", "group", "row", "accepted", "logprob", "raw_logprob",
-                               "kept_mass", "kept_count"});
+                               "token_id_logprob", "raw_token_id_logprob", "kept_mass", "kept_count"});
   if (kind == TraceKind::draws || kind == TraceKind::filtered) {
     // A misplaced draft tensor would be ignored silently.
     std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });
@@ -376,8 +378,8 @@ void TraceReader::read_seeds_and_steps() {
               [](VerifyRequest& request, std::uint32_t position) { request.position = position; });
 }
 
-void TraceReader::read_history(std::string_view name, std::string_view sums_name,
-                               std::span<const Token> VerifyRequest::*history) {
+void TraceReader::read_ids(std::string_view name, std::string_view sums_name,
+                           std::span<const Token> VerifyRequest::*ids_of) {
   std::optional<TensorView> ids = find_tensor(file_, name, kIndexDTypes);
   const std::optional<TensorView> sums = per_request(sums_name, kIndexDTypes);
   if (ids.has_value() != sums.has_value())
@@ -389,16 +391,17 @@ void TraceReader::read_history(std::string_view name, std::string_view sums_name
   const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, ids->shape[0], meaning);
   const TokenTensor& tokens = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, false));
   for (std::size_t b = 0; b < request_count_; ++b)
-    trace_.requests[b].*history = tokens.tokens.subspan(static_cast<std::size_t>(offsets[b]),
-                                                        static_cast<std::size_t>(offsets[b + 1] - offsets[b]));
+    trace_.requests[b].*ids_of = tokens.tokens.subspan(static_cast<std::size_t>(offsets[b]),
+                                                       static_cast<std::size_t>(offsets[b + 1] - offsets[b]));
 }
 
 void TraceReader::read_histories() {
-  read_history("prompt_tokens", "cu_prompt_tokens", &VerifyRequest::prompt_tokens);
+  read_ids("logprob_token_ids", "cu_logprob_token_ids", &VerifyRequest::logprob_token_ids);
+  read_ids("prompt_tokens", "cu_prompt_tokens", &VerifyRequest::prompt_tokens);
   // In an emitted step, a matrix of this name is what the step put out.
   const bool may_be = trace_.kind == TraceKind::emitted_steps || has_recorded(file_);
   const bool is_emission = may_be && file_.contains("output_tokens") && file_.tensor("output_tokens").shape.size() == 2;
-  if (!is_emission) read_history("output_tokens", "cu_output_tokens", &VerifyRequest::output_tokens);
+  if (!is_emission) read_ids("output_tokens", "cu_output_tokens", &VerifyRequest::output_tokens);
 }
 
 void TraceReader::read_bitmask() {

@@ -59,7 +59,7 @@ class TraceReader {
   std::optional<TensorView> recorded_numbers(const char* name, std::initializer_list<DType> dtypes);
   RowMatrix rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count) const;
   void place_requests(std::vector<Place> places, const TokenTensor& drafts);
-  void read_history(std::string_view name, std::string_view sums_name, std::span<const Token> VerifyRequest::*history);
+  void read_ids(std::string_view name, std::string_view sums_name, std::span<const Token> VerifyRequest::*ids_of);
 
   TraceContents& trace_;
   const SafetensorsFile& file_;

@@ -276,6 +276,11 @@ void write_trace(const std::string& path, std::span<const VerifyRequest> request
   trace.add_per_request<std::int64_t>("step", [](const VerifyRequest& r) { return r.step; });
   if (options.verifier.info().is_coupled())
     trace.add_per_request<std::int64_t>("position", [](const VerifyRequest& r) { return r.position_or_default(); });
+  const auto ids_of = [](const VerifyRequest& r) { return r.logprob_token_ids; };
+  if (std::any_of(requests.begin(), requests.end(), [&](const VerifyRequest& r) { return !ids_of(r).empty(); })) {
+    trace.add_ragged<std::int32_t>("logprob_token_ids", ids_of);
+    trace.add_cumulative("cu_logprob_token_ids", ids_of);
+  }
   add_target(trace, requests);
   if (!requests.front().target_is_probabilities) {
     add_parameters(trace, requests);

@@ -36,6 +36,10 @@ std::vector<ResultTensor> tensors_of(const VerifyResult& result) {
                                     vector_tensor("kept_mass", result.kept_mass),
                                     vector_tensor("kept_count", result.kept_count)};
   if (!result.path.empty()) tensors.push_back(matrix_tensor("path", result.path, requests, result.width - 1));
+  if (const std::size_t ids = result.token_id_logprob.size() / static_cast<std::size_t>(result.width); ids > 0) {
+    tensors.push_back(matrix_tensor("token_id_logprob", result.token_id_logprob, ids, result.width));
+    tensors.push_back(matrix_tensor("raw_token_id_logprob", result.raw_token_id_logprob, ids, result.width));
+  }
   return tensors;
 }
 
@@ -57,11 +61,15 @@ void require_result_fits(std::span<const VerifyRequest> requests) {
   const auto longest = longest_request(requests);
   if (longest == requests.end()) return;
   const auto count = static_cast<std::int64_t>(requests.size());
+  std::int64_t ids = 0;
+  for (const VerifyRequest& request : requests) ids += std::ssize(request.logprob_token_ids);
+  const std::int64_t rows = std::max(count, ids);
   const auto width = static_cast<std::int64_t>(longest->draft.size()) + 1;
-  if (width <= kResultEntriesMax / count) return;
+  if (width <= kResultEntriesMax / rows) return;
   throw input_error("request " + std::to_string(longest - requests.begin()),
-                    "has " + std::to_string(width - 1) + " drafts, which makes output_tokens [" +
-                        std::to_string(count) + ", " + std::to_string(width) + "] for all requests; expected at most " +
+                    "has " + std::to_string(width - 1) + " drafts, which makes " +
+                        (ids > count ? "token_id_logprob [" : "output_tokens [") + std::to_string(rows) + ", " +
+                        std::to_string(width) + "] for all requests; expected at most " +
                         std::to_string(kResultEntriesMax) + " entries, so give long requests a trace of their own");
 }
 
@@ -92,6 +100,16 @@ VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<c
     for (const std::int32_t node : emission.path) result.accepted[first_draft + static_cast<std::size_t>(node)] = 1;
     result.kept_mass.insert(result.kept_mass.end(), emission.kept_mass.begin(), emission.kept_mass.end());
     for (const std::int64_t count : emission.kept_count) result.kept_count.push_back(static_cast<std::int32_t>(count));
+    const std::span<const Token> ids = requests[b].logprob_token_ids;
+    result.logprob_token_ids.emplace_back(ids.begin(), ids.end());
+    const std::size_t first_id = result.token_id_logprob.size();
+    result.token_id_logprob.resize(first_id + ids.size() * width, 0.0f);
+    result.raw_token_id_logprob.resize(first_id + ids.size() * width, 0.0f);
+    for (std::size_t i = 0; i < emission.token_id_logprobs.size(); ++i) {
+      const std::size_t place = first_id + i % ids.size() * width + i / ids.size();
+      result.token_id_logprob[place] = emission.token_id_logprobs[i];
+      result.raw_token_id_logprob[place] = emission.raw_token_id_logprobs[i];
+    }
   }
   return result;
 }

@@ -27,6 +27,10 @@ struct VerifyResult {
   std::vector<float> raw_logprob;        // [B, W] before any edit, temperature or filter
   std::vector<float> kept_mass;          // [N]
   std::vector<std::int32_t> kept_count;  // [N]
+  // Given ids of each request: no tensor, but what L is the number of.
+  std::vector<std::vector<Token>> logprob_token_ids;  // [B]
+  std::vector<float> token_id_logprob;                // [L, W] as logprob, of a given id in the rows of the tokens
+  std::vector<float> raw_token_id_logprob;            // [L, W]
 
   std::span<const Token> tokens_of(std::int64_t request) const;  // [num_accepted + 1]
 };
@@ -35,7 +39,7 @@ struct VerifyResult {
 // 19 GB. This is 0.8 GB, or a million requests of 63 drafts.
 inline constexpr std::int64_t kResultEntriesMax = std::int64_t{1} << 26;
 
-// Input error naming the request with the most drafts when B x W is above kResultEntriesMax.
+// Input error naming the request with the most drafts when B x W or L x W is above kResultEntriesMax.
 void require_result_fits(std::span<const VerifyRequest> requests);
 
 // Error: a result that does not fit. The emissions must have been made with VerifyOptions::raw_logprobs and all_rows.

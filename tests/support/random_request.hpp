@@ -150,7 +150,8 @@ inline OwnedRequest random_tree_request(TestRandom& random, std::int64_t vocab_s
 // Bit for bit, but for NaN, which may not occur.
 inline bool same_emission(const Emission& a, const Emission& b) {
   return a.num_accepted == b.num_accepted && a.path == b.path && a.tokens == b.tokens && a.logprobs == b.logprobs &&
-         a.raw_logprobs == b.raw_logprobs && a.kept_mass == b.kept_mass && a.kept_count == b.kept_count;
+         a.raw_logprobs == b.raw_logprobs && a.kept_mass == b.kept_mass && a.kept_count == b.kept_count &&
+         a.token_id_logprobs == b.token_id_logprobs && a.raw_token_id_logprobs == b.raw_token_id_logprobs;
 }
 inline bool same_emission(const std::vector<Emission>& a, const std::vector<Emission>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

@@ -1,4 +1,6 @@
 // draftproof generate as its users meet it, with an n-gram model of a text made here, which needs no download.
+#include "base/archives/safetensors.hpp"
+#include "base/token.hpp"
 #include "tests/support/test.hpp"
 
 namespace {
@@ -375,6 +377,41 @@ TEST_CASE("a trace of generate replays to the tokens that were generated, and me
   for (const ordered_json& step : replayed.at("output_tokens"))
     for (const ordered_json& token : step) tokens.push_back(token.get<int>());
   CHECK(tokens == document.at("requests")[0].at("tokens").get<std::vector<int>>());
+}
+
+TEST_CASE("given ids are recorded in the trace, whose replay has the log-probabilities that generate lists") {
+  const Corpus corpus;
+  const std::string trace = corpus.folder.file("steps.safetensors");
+  const ordered_json request = generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "40", "--temperature",
+                                                      "1", "--top-k", "3", "--drafter", "ngram:3", "--trace", trace,
+                                                      "--logprobs", "0", "--logprob-token-ids", "120,101"})
+                                   .at("requests")[0];
+  const std::string result = corpus.folder.file("result.safetensors");
+  REQUIRE(run_draftproof({"verify", trace, "--out", result}).exit_code == 0);
+  const SafetensorsFile file = SafetensorsFile::open(result);
+  const auto tokens = file.tensor("output_tokens").as<Token>();
+  const auto listed = file.tensor("raw_token_id_logprob").as<float>();
+  const std::size_t width = file.tensor("output_tokens").shape[1];
+  std::size_t i = 0;
+  std::size_t compared = 0;
+  for (std::size_t place = 0; place < tokens.size() && i < request.at("tokens").size(); ++place) {
+    if (tokens[place] == kPaddingToken) continue;
+    for (std::size_t j = 0; j < 2; ++j)
+      for (const ordered_json& entry : request.at("logprobs")[i])
+        if (entry.at("token") == (j == 0 ? 120 : 101)) {
+          CHECK(listed[(2 * (place / width) + j) * width + place % width] == entry.at("logprob").get<float>());
+          ++compared;
+        }
+    ++i;
+  }
+  CHECK(compared == 80);
+  CHECK(run_draftproof({"verify", trace, "--compare", result}).exit_code == 0);
+  // Without lists in the document, too; without a use, refused.
+  generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "9", "--drafter", "ngram:3", "--trace", trace,
+                         "--logprob-token-ids", "120"});
+  CHECK(SafetensorsFile::open(trace).contains("logprob_token_ids"));
+  check_error(corpus, {"--prompt", "x", "--logprob-token-ids", "120"},
+              "--logprob-token-ids: has no use without --logprobs, --prompt-logprobs and --trace");
 }
 
 TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {

@@ -108,6 +108,7 @@ OwnedRequest request_for(const VerifierInfo& info, TestRandom& random) {
     r.unconditional.reset();
     r.allowed_masks = {};
   }
+  r.logprob_token_ids = o.prompt;
   return o;
 }
 
@@ -131,6 +132,14 @@ Emission expected_emission(const VerifyRequest& request, const Rows& rows, const
       e.raw_logprobs.push_back(request.target_is_probabilities ? logprob
                                                                : row.pipeline.raw_log_probability(e.tokens[i]));
   }
+  for (const std::uint32_t at : reported)
+    for (const Token id : options.logprobs ? request.logprob_token_ids : std::span<const Token>()) {
+      Row& row = *rows.target[at];
+      e.token_id_logprobs.push_back(row.distribution.log_probability(id));
+      if (options.raw_logprobs)
+        e.raw_token_id_logprobs.push_back(request.target_is_probabilities ? e.token_id_logprobs.back()
+                                                                          : row.pipeline.raw_log_probability(id));
+    }
   if (request.target_is_probabilities) reported.clear();
   if (options.all_rows) {
     reported.clear();

@@ -84,6 +84,7 @@ TEST_CASE("token ids outside the vocabulary are refused with their place") {
     check_refused({{[&](auto& r) { r.draft = DraftTree::chain(ids); }, {"draft_tokens[1]", "[0, 40)"}},
                    {[&](auto& r) { r.prompt_tokens = ids; }, {"prompt_tokens[1]"}},
                    {[&](auto& r) { r.output_tokens = ids; }, {"output_tokens[1]"}},
+                   {[&](auto& r) { r.logprob_token_ids = ids; }, {"logprob_token_ids[1]"}},
                    {[&](auto& r) { r.constraints.stop_ids = ids; }, {"stop ids"}, ErrorKind::usage},
                    {[&](auto& r) { r.constraints.allowed_ids = ids; }, {"allowed ids"}, ErrorKind::usage},
                    {[&](auto& r) { r.constraints.logit_bias = bias; }, {"logit_bias"}, ErrorKind::usage}});

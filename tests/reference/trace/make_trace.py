@@ -41,8 +41,10 @@ def greedy_with_every_edit(rng):
     frequency = rng.choice([0.0, 0.5], requests).astype(F32)
     presence = rng.choice([0.0, 0.25], requests).astype(F32)
     guidance = rng.choice([1.0, 1.5], requests).astype(F32)
-    rows, unconditional, masks, drafts, emitted = [], [], [], [], []
+    given = [rng.integers(0, vocabulary, rng.integers(0, 4)) for _ in range(requests)]
+    rows, unconditional, masks, drafts, emitted, listed = [], [], [], [], [], []
     for b in range(requests):
+        listed += [[] for _ in given[b]]
         history, written, tokens, alive = list(prompts[b]), list(outputs[b]), [], True
         for i in range(draft_len[b] + 1):
             row = rng.normal(0, 2, vocabulary).astype(np.float16)
@@ -52,6 +54,9 @@ def greedy_with_every_edit(rng):
             at = row.astype(F32)
             if guidance[b] != 1:
                 at = free.astype(F32) + guidance[b] * (at - free.astype(F32))
+            for ids, token in zip(listed[len(listed) - len(given[b]):], given[b]):
+                if alive:
+                    ids.append(float(at[token] - np.log(np.exp(at.astype(float)).sum())))
             at[~mask] = -np.inf
             at[biases[b]] += bias_values[b]
             for token in set(history + written):
@@ -73,6 +78,8 @@ def greedy_with_every_edit(rng):
     padded[:, :vocabulary] = masks
     bitmask = np.packbits(padded, axis=1, bitorder="little").view(np.int32)
     return emitted, draft_len, {
+        "logprob_token_ids": np.concatenate(given).astype(np.int32),
+        "cu_logprob_token_ids": np.cumsum([len(ids) for ids in given]).astype(np.int32),
         "target_logits": np.array(rows), "uncond_logits": np.array(unconditional),
         "draft_tokens": np.array(drafts, np.int64), "cu_num_draft_tokens": np.cumsum(draft_len).astype(np.int32),
         "temperature": np.zeros(requests, F32), "repetition_penalty": repetition, "frequency_penalty": frequency,
@@ -84,7 +91,7 @@ def greedy_with_every_edit(rng):
         "logit_bias_tokens": np.concatenate(biases).astype(np.int32),
         "logit_bias_values": np.concatenate(bias_values),
         "cu_logit_bias": np.cumsum([len(b) for b in biases]).astype(np.int32),
-    }
+    }, listed
 
 
 def certain_coins(rng):
@@ -152,9 +159,10 @@ def write(folder):
     rng = np.random.default_rng(20240711)
     expected = {}
     for make in TRACES:
-        emitted, draft_len, tensors = make(rng)
+        emitted, draft_len, tensors, *listed = make(rng)
         save_file(tensors, folder / f"{make.__name__}.safetensors", metadata={"sampler": "inverse", "format": "np"})
-        expected[make.__name__] = {"emitted": emitted, "draft_len": [int(k) for k in draft_len]}
+        expected[make.__name__] = {"emitted": emitted, "draft_len": [int(k) for k in draft_len],
+                                   "listed": listed[0] if listed else []}
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
@@ -180,7 +188,11 @@ def check(folder):
                 sys.exit(f"{name}: {key} is {result[key].dtype}{result[key].shape}, not {dtype}{shape}")
         if np.any(result["logprob"][tokens < 0] != 0) or not np.all(np.isfinite(result["logprob"])):
             sys.exit(f"{name}: logprob is not 0 in the padding and finite elsewhere")
+        for j, values in enumerate(expected["listed"]):  # of given ids, before any mask or penalty
+            if not np.allclose(result["raw_token_id_logprob"][j], values + [0] * (width - len(values)), 0, 1e-5):
+                sys.exit(f"{name}: raw_token_id_logprob[{j}] is {result['raw_token_id_logprob'][j]}, not {values}")
         order = ["output_tokens", "num_accepted", "accepted", "logprob", "raw_logprob", "kept_mass", "kept_count"]
+        order += ["token_id_logprob", "raw_token_id_logprob"] if expected["listed"] else []
         digest = hashlib.sha256(b"".join(result[key].tobytes() for key in order)).hexdigest()
         with safe_open(path, "np") as file:
             metadata = file.metadata()

@@ -62,9 +62,9 @@ struct RandomBatch {
   std::vector<std::int32_t> top_k;
   std::vector<std::uint64_t> seeds;
   std::vector<std::int32_t> steps;
-  std::vector<Token> prompt, output, bias_tokens;
+  std::vector<Token> prompt, output, bias_tokens, logprob_ids;
   std::vector<float> bias_values;
-  std::vector<std::int32_t> cu_prompt, cu_output, cu_bias;
+  std::vector<std::int32_t> cu_prompt, cu_output, cu_bias, cu_logprob_ids;
 
   std::uint64_t requests() const { return draft_len.size(); }
   std::uint64_t draft_count() const { return drafts.size(); }
@@ -121,6 +121,9 @@ inline RandomBatch make_batch(std::uint64_t requests, std::uint64_t vocab_size, 
     batch.cu_prompt.push_back(static_cast<std::int32_t>(batch.prompt.size()));
     batch.cu_output.push_back(static_cast<std::int32_t>(batch.output.size()));
     batch.cu_bias.push_back(static_cast<std::int32_t>(batch.bias_tokens.size()));
+    for (std::uint64_t i = 0; i < b % 3; ++i)
+      batch.logprob_ids.push_back(static_cast<Token>((5 * b + 3 * i) % vocab_size));
+    batch.cu_logprob_ids.push_back(static_cast<std::int32_t>(batch.logprob_ids.size()));
   }
   return batch;
 }
@@ -136,6 +139,7 @@ inline TraceBuilder per_request_tensors(const RandomBatch& batch) {
   trace.set("output_tokens", batch.output).set("cu_output_tokens", batch.cu_output);
   trace.set("logit_bias_tokens", batch.bias_tokens).set("logit_bias_values", batch.bias_values);
   trace.set("cu_logit_bias", batch.cu_bias);
+  trace.set("logprob_token_ids", batch.logprob_ids).set("cu_logprob_token_ids", batch.cu_logprob_ids);
   return trace;
 }
 

@@ -46,6 +46,7 @@ struct HandMadeRequests {
       r.allowed_masks = std::span(batch.bitmask).subspan(row * batch.words(), (k + 1) * batch.words());
       r.prompt_tokens = part(batch.prompt, batch.cu_prompt);
       r.output_tokens = part(batch.output, batch.cu_output);
+      r.logprob_token_ids = part(batch.logprob_ids, batch.cu_logprob_ids);
       r.seed = batch.seeds[b];
       r.step = static_cast<std::uint32_t>(batch.steps[b]);
       requests.push_back(r);
@@ -123,7 +124,8 @@ TEST_CASE("each tensor of a trace changes the result when it is left out") {
                                                         {"prompt_tokens", "cu_prompt_tokens"},
                                                         {"bitmask"},
                                                         {"output_tokens", "cu_output_tokens"},
-                                                        {"logit_bias_tokens", "logit_bias_values", "cu_logit_bias"}};
+                                                        {"logit_bias_tokens", "logit_bias_values", "cu_logit_bias"},
+                                                        {"logprob_token_ids", "cu_logprob_token_ids"}};
   for (const auto& group : groups) {
     INFO(group.front());
     TraceBuilder trace = ragged_trace(batch);
