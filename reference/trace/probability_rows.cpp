@@ -58,7 +58,7 @@ void check_probability_rows(const std::string& path, std::span<const VerifyReque
       const bool has_leaves = request.proposal.rows > request.draft.size();
       std::vector<bool> proposes(static_cast<std::size_t>(request.proposal.rows), !has_leaves);
       for (const std::int32_t parent : request.draft.parents)
-        if (parent >= kRootNode && parent + 1 < request.proposal.rows)
+        if (parent >= kRootNode && parent < request.proposal.rows - 1)
           proposes[static_cast<std::size_t>(parent + 1)] = true;
       for (std::int64_t i = 0; i < request.proposal.rows; ++i)
         if (proposes[static_cast<std::size_t>(i)])
