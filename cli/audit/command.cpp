@@ -49,7 +49,7 @@ struct AuditArguments {
 
 // The settings of a trace that say something about distributions.
 bool is_about_distributions(const std::string& setting) {
-  return setting == "filter_order" || setting == "ties" || setting == "penalty_window" ||
+  return setting == "filter_order" || setting == "ties" || setting == "penalty_window" || setting == "guidance_form" ||
          setting == "draft_processed" || setting == "nan_policy";
 }
 

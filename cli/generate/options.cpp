@@ -141,8 +141,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--temperature", "--top-p", "--top-k", "--min-p", "--repetition-penalty", "--frequency-penalty",
                      "--presence-penalty", "--logit-bias", "--bad-words"},
                     "with --beams", samples);
-  command.used_only({"--stop", "--min-tokens", "--logprobs", "--prompt-logprobs", "--cfg-scale", "--negative-prompt",
-                     "--sampler", "--seed"},
+  command.used_only({"--stop", "--min-tokens", "--logprobs", "--prompt-logprobs", "--cfg-scale", "--guidance-form",
+                     "--negative-prompt", "--sampler", "--seed"},
                     "with --beams", samples);
   command.used_only({"--draft-temperature", "--guided-drafts", "--verifier", "--tree", "--num-speculative-tokens",
                      "--policy", "--cost", "--record-drafts"},
@@ -176,9 +176,9 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
                     [&options] { return drafter_of(options).first == DrafterKind::suffix; });
   command.used_only({"--guided-drafts"}, "with a drafter that is no head",
                     [&options] { return drafter_of(options).kind == DrafterKind::head; });
-  command.used_only({"--negative-prompt", "--guided-drafts"}, "without a --cfg-scale other than 1", [&options] {
-    return static_cast<float>(options.request.cfg_scale) != 1.0f || !options.prompts.empty();
-  });
+  command.used_only(
+      {"--negative-prompt", "--guidance-form", "--guided-drafts"}, "without a --cfg-scale other than 1",
+      [&options] { return static_cast<float>(options.request.cfg_scale) != 1.0f || !options.prompts.empty(); });
   command.used_only({"--activations"}, "with an n-gram model",
                     [&options] { return !options.model.starts_with("ngram:"); });
 }
@@ -240,6 +240,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.choice("--beam-stopping", options.beam_stopping, {"exact", "current_length", "first_finished"},
                  "When beam search stops: nothing better can come, none is better at its length, enough have ended");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
+  command.choice("--guidance-form", options.guidance_form, {"logits", "probabilities"},
+                 "What guidance combines: logits, or log(p + 1e-10), whose distance `verify` states for a --trace");
   command.free_text(
       "--negative-prompt", request.negative_prompt,
       "Text that guidance leads away from (default: an empty prompt; of a model without a start token the "
@@ -401,6 +403,7 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
   row.frequency_penalty = static_cast<float>(options_.frequency_penalty);
   row.presence_penalty = static_cast<float>(options_.presence_penalty);
   row.guidance_scale = static_cast<float>(p.cfg_scale);
+  if (options_.guidance_form == "probabilities") row.guidance_form = GuidanceForm::probabilities;
   validate(row, request.where);
   decoding.constraints.logit_bias = logit_bias_;
   decoding.constraints.bad_words = bad_words_ ? &*bad_words_ : nullptr;

@@ -49,6 +49,7 @@ struct GenerateOptions {
   std::int64_t min_tokens = 0;
   bool ignore_eos = false;
   GrammarOptions grammar;  // of requests that have none of their own
+  std::string guidance_form = "logits";
   std::optional<std::int64_t> logprobs;
   std::optional<std::int64_t> prompt_logprobs;
   std::vector<int> logprob_token_ids;

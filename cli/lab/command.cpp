@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -20,6 +21,7 @@ namespace {
 struct LabArguments {
   DistributionLabSettings settings;
   std::string verifier;  // empty: not given
+  std::string guidance_form = "logits";
   std::optional<std::int32_t> draft_tokens;
   bool logits = false;
   Artefacts artefacts;
@@ -50,6 +52,11 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
   print_rows(snapshot);
   std::cout << "total variation of p and q " << snapshot.total_variation << ", acceptance of one draft "
             << snapshot.acceptance << "\n";
+  if (const auto& distance = snapshot.guidance_distance)
+    for (const std::size_t row : {0u, 1u})
+      if ((*distance)[row])
+        std::cout << "guidance of probabilities is off the exact one by " << number("%.3g", *(*distance)[row]) << " in "
+                  << (row == 0 ? "p" : "q") << ", before the filters\n";
   if (snapshot.mean_accepted)
     std::cout << "measured with " << snapshot.verifier << ", " << snapshot.settings.draft_tokens
               << " draft tokens: " << *snapshot.mean_accepted << " accepted a step\n";
@@ -65,6 +72,7 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
 void run(LabArguments arguments, ProgramContext& context) {
   require_artefacts(arguments.artefacts);
   DistributionLabSettings& settings = arguments.settings;
+  if (arguments.guidance_form == "probabilities") settings.guidance_form = GuidanceForm::probabilities;
   if (!settings.bug.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
     throw usage_error("--bug", "has a verifier and a draft of its own; expected neither --verifier nor -k");
   if (!arguments.verifier.empty()) settings.verifier = arguments.verifier;
@@ -121,7 +129,9 @@ void add_lab(Options& options, ProgramContext& context) {
   options.flag("--lossy", settings.lossy, "Besides, lossy rules on these rows: drafts accepted, and the distance paid");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
   options.seed(settings.seed, "Seed of the samples");
-  options.used_only({"--unconditional"}, "without --cfg-scale",
+  options.choice("--guidance-form", arguments->guidance_form, {"logits", "probabilities"},
+                 "What guidance combines: logits, or log(p + 1e-10), with its distance from the first");
+  options.used_only({"--unconditional", "--guidance-form"}, "without --cfg-scale",
                     [arguments] { return arguments->settings.guidance_scale != 1.0; });
   add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);

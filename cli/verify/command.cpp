@@ -61,6 +61,8 @@ void require_used(const VerifyArguments& arguments, const Trace& trace) {
   const VerifierChoice& verifier = trace.settings().verifier;
   if (given("convention") && !follows_convention(verifier))
     refuse("--convention", "verifier " + std::string(verifier.info().name) + " throws no coins on drafts");
+  if (given("guidance_form") && !trace.file().contains("uncond_logits"))
+    refuse("--guidance-form", trace.path() + " has no uncond_logits");
   if (trace.file().contains("draft_logits")) return;
   const DraftedWith& drafted = arguments.drafted_with;
   for (const auto& [option, is_given] : {std::pair("--draft-processed", given("draft_processed")),
@@ -123,6 +125,8 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
   // Logits that come processed do not say with which parameters.
   if (!run.trace.settings().draft_processed || arguments.drafted_with.any())
     run.consistency = check_consistency(run.trace.requests(), arguments.drafted_with);
+  if (run.trace.settings().guidance_form != GuidanceForm::logits)
+    run.guidance_distances = guidance_distances(run.trace.requests(), run.threads);
   run.input_sha256 = input_sha256.get();
   if (const std::string path = compared_path(arguments, run.trace); !path.empty())
     run.comparison = compare_result(run.result, path);

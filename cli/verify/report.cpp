@@ -136,6 +136,34 @@ Json num_draft_tokens_json(const VerifyRun& run) {
   return json_list(run.trace.requests(), [](const VerifyRequest& request) { return request.draft.tokens.size(); });
 }
 
+// Rows with a distance, their mean and the largest of them.
+struct GuidanceSummary {
+  std::int64_t rows = 0;
+  double mean = 0.0;
+  double most = 0.0;
+};
+
+GuidanceSummary summary_of(const std::vector<std::optional<double>>& distances) {
+  GuidanceSummary of;
+  for (const std::optional<double>& distance : distances) {
+    if (!distance) continue;
+    ++of.rows;
+    of.mean += *distance;
+    of.most = std::max(of.most, *distance);
+  }
+  if (of.rows > 0) of.mean /= static_cast<double>(of.rows);
+  return of;
+}
+
+Json guidance_json(const VerifyRun& run) {
+  if (run.guidance_distances.empty()) return {};
+  const GuidanceSummary of = summary_of(run.guidance_distances);
+  Json json{{"rows", of.rows}, {"mean_distance", of.mean}, {"distance_max", of.most}, {"distances", nullptr}};
+  if (std::ssize(run.guidance_distances) <= kTokensInJsonMax)
+    json["distances"] = json_list(run.guidance_distances, [](const auto& distance) { return or_null(distance); });
+  return json;
+}
+
 void add_acceptance(const AcceptanceMetrics& metrics, Json& document) {
   const AcceptanceCounts& counts = metrics.counts;
   document["drafts"] = counts.drafts;
@@ -227,6 +255,7 @@ Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_l
   document["comparison"] = comparison_json(run);
   document["departure"] = departure_json(run);
   if (!run.lossy.empty()) document["lossy"] = json_of(run.lossy);
+  document["guidance"] = guidance_json(run);
   document["findings"] = findings_of(run);
   document["digest"] = digest_of(run.result);
   document["threads"] = run.threads;
@@ -257,6 +286,9 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
     line(rule.verifier == "chain" ? "rule" : "", rule.verifier + ": " + fixed(rule.accepted) +
                                                      " drafts of a step accepted, first token off by " +
                                                      fixed(rule.distance));
+  if (const GuidanceSummary of = summary_of(run.guidance_distances); of.rows > 0)
+    line("guidance", "of probabilities, off the exact one by " + number("%.3g", of.mean) + " on average over " +
+                         std::to_string(of.rows) + " rows, " + number("%.3g", of.most) + " at most");
   line("digest", digest_of(run.result));
   if (run.comparison && !run.comparison->first)
     line("compared with", run.comparison->path + ": same " + joined(run.comparison->tensors, ", "));

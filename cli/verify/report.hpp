@@ -30,7 +30,8 @@ struct VerifyRun {
   ImpossibleDrafts impossible;
   ConsistencyReport consistency;  // no rows where the drafts' own parameters are not known
   std::optional<ResultComparison> comparison;
-  std::vector<LossyRule> lossy;        // with --lossy
+  std::vector<LossyRule> lossy;                           // with --lossy
+  std::vector<std::optional<double>> guidance_distances;  // of every row, with guidance of probabilities
   std::optional<Departure> departure;  // of the first request that differs, where the engine's own numbers are known
   int threads = 1;
   double open_ms = 0.0;

@@ -64,7 +64,8 @@ struct HeadDrafter::Growth {
       return;
     }
     try {
-      combine_guidance(row, of_side, job->context.parameters.guidance_scale, {}, row);
+      const RowParameters& of_target = job->context.parameters;
+      combine_guidance(row, of_side, of_target.guidance_scale, {}, row, of_target.guidance_form);
     } catch (const Error&) {
       job->failure = std::current_exception();
     }

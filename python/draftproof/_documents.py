@@ -396,6 +396,7 @@ class Lab(Document):
     residual: list[float]
     total_variation: float
     acceptance: float
+    guidance_distance: Record | None
     expected: list[float]
     samples: int
     level: float

@@ -27,7 +27,7 @@ PARAMETERS: dict[str, tuple[Any, float]] = {
     "min_tokens": (np.int64, 0),
     **{name: (np.float32, off) for name, off in _core.sampler_parameters().items()},
 }
-SETTINGS = ("filter_order", "ties", "penalty_window", "nan_policy")
+SETTINGS = ("filter_order", "ties", "penalty_window", "guidance_form", "nan_policy")
 UNCHANGING = ("jax", "jaxlib", "tensorflow")
 
 

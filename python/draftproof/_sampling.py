@@ -96,8 +96,9 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
         penalty_last_n: the last tokens that penalties look at (-1: all), of the output (penalty_window 'whole_prompt':
         and a repetition penalty at the whole prompt; 'output': not at it) or of prompt and output ('joint'; 'alike':
         which all penalties count alike).
-        uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order 'joint' or
-        'top_k_first'; ties 'exact_k' or 'keep_all'; penalty_window; nan_policy 'error' or 'as_minus_inf'.
+        uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u), l logits or, with guidance_form 'probabilities',
+        log(p + 1e-10). Of the call: filter_order 'joint' or 'top_k_first'; ties 'exact_k' or 'keep_all';
+        penalty_window; guidance_form; nan_policy 'error' or 'as_minus_inf'.
     threads: as many as there are cores where the rows are large; results do not depend on it.
     Arrays are copied first (but those of JAX and TensorFlow, which cannot change), and other Python threads run
     meanwhile. Raises Error naming the row, the column and what was expected.

@@ -70,6 +70,7 @@ class StepOptions(TypedDict, total=False):
     filter_order: Literal["joint", "top_k_first"]
     ties: Literal["exact_k", "keep_all"]
     penalty_window: Literal["whole_prompt", "alike", "output", "joint"]
+    guidance_form: Literal["logits", "probabilities"]
     nan_policy: Literal["error", "as_minus_inf"]
 
 

@@ -139,11 +139,13 @@ class RequestReader {
     const auto order = choice("filter_order", {"joint", "top_k_first"});
     const auto ties = choice("ties", {"exact_k", "keep_all"});
     const auto window = choice("penalty_window", {"whole_prompt", "alike", "output", "joint"});
+    const auto form = choice("guidance_form", {"logits", "probabilities"});
     const auto nan = choice("nan_policy", {"error", "as_minus_inf"});
     for (VerifyRequest& request : requests) {
       request.parameters.filters.order = order == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
       request.parameters.filters.ties = ties == 0 ? Ties::exact_k : Ties::keep_all;
       request.parameters.penalty_window = static_cast<PenaltyWindow>(window);
+      request.parameters.guidance_form = static_cast<GuidanceForm>(form);
       request.parameters.nan_policy = nan == 0 ? NanPolicy::error : NanPolicy::as_minus_inf;
       request.draft_parameters.nan_policy = request.parameters.nan_policy;
       if (arguments_.flag("draft_processed", true)) continue;

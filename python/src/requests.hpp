@@ -20,7 +20,7 @@ namespace draftproof::python {
 //   temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, guidance_scale  float32 [B];
 //   top_k  int32 [B];  min_tokens  int64 [B]
 //   top_p_numerator, top_p_denominator  uint32 [B], compared in place of top_p where the denominator is not 0
-//   filter_order, ties, penalty_window, nan_policy  text
+//   filter_order, ties, penalty_window, guidance_form, nan_policy  text
 //   bitmask                   uint32 [(M + B) ceil(V / 32)]
 //   every name of sampler_parameter_names()  float32 [B]
 //   seeds  uint64 [B];  steps, positions  uint32 [B]

@@ -144,7 +144,8 @@ def options(rng, count, rows, vocab_size):
             "bad_words": lambda: [[ids(rng, vocab_size, 3, rng.random() < 0.95) for _ in range(rng.integers(0, 3))]
                                   for _ in range(count)],
             "logit_bias": lambda: biases() if rng.random() < 0.5 else [biases() for _ in range(count)],
-            "filter_order": lambda: "top_k_first", "ties": lambda: "keep_all", "nan_policy": lambda: "as_minus_inf"}
+            "filter_order": lambda: "top_k_first", "ties": lambda: "keep_all",
+            "guidance_form": lambda: "probabilities", "nan_policy": lambda: "as_minus_inf"}
     make.update({name: lambda: numbers(rng, count) for name in SAMPLERS})
     chosen = set(rng.choice(list(make), rng.integers(0, 4), replace=False))
     if chosen & {"guidance_scale", "uncond_logits"} and rng.random() < 0.9:

@@ -38,6 +38,23 @@ def test_guidance_mixes_two_rows_before_everything_else():
     close_to_numpy(found, unconditional + scale * (logits.astype(np.float64) - unconditional), top_k=5)
 
 
+def test_guidance_of_probabilities_mixes_logarithms_with_a_floor():
+    logits, unconditional = 9 * rows(), 9 * rows(seed=3)
+    logits[1, 5] = unconditional[1, 5] = -np.inf
+    found = draftproof.process_rows(logits, uncond_logits=unconditional, guidance_scale=[1.0, 1.5, 3.0],
+                                    guidance_form="probabilities")
+    floored = [np.log(np.array([reference_numpy.distribution(row, 1.0) for row in part]) + 1e-10)
+               for part in (logits, unconditional)]
+    expected = floored[1] + np.array([[1.0], [1.5], [3.0]]) * (floored[0] - floored[1])
+    expected[0] = logits[0]
+    close_to_numpy(found, expected)
+    exact = draftproof.process_rows(logits, uncond_logits=unconditional, guidance_scale=[1.0, 1.5, 3.0])
+    assert exact.probabilities[1, 5] == 0 < found.probabilities[1, 5] < 1e-9
+    assert (exact.probabilities[2] == 0).sum() > (found.probabilities[2] == 0).sum() + 10
+    with pytest.raises(draftproof.Error, match="guidance_form: is 'p'; expected 'logits' or 'probabilities'"):
+        draftproof.process_rows(logits, guidance_form="p")
+
+
 def test_masks_as_booleans_words_and_ids_are_the_same():
     logits = rows()
     allowed = np.random.default_rng(1).random((3, V)) < 0.4

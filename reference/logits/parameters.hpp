@@ -16,6 +16,9 @@
 
 namespace draftproof {
 
+// What guidance combines of both rows (logits/guidance.hpp): their logits, which is exact, or log(p + 1e-10).
+enum class GuidanceForm : std::uint8_t { logits, probabilities };
+
 enum class NanPolicy : std::uint8_t { error, as_minus_inf };
 
 // Which tokens the last penalty_last_n are of, and how those of the prompt count. A repetition penalty holds for tokens
@@ -36,6 +39,7 @@ struct RowParameters {
   float presence_penalty = 0.0f;    // l -= f if in the output
   PenaltyWindow penalty_window = PenaltyWindow::whole_prompt;  // of samplers.penalty_last_n
   float guidance_scale = 1.0f;                                 // 1: the conditional logits, bit for bit
+  GuidanceForm guidance_form = GuidanceForm::logits;
   NanPolicy nan_policy = NanPolicy::error;
 };
 

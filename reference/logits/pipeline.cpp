@@ -107,7 +107,8 @@ void Pipeline::edit(const RowInput& input) {
     const std::span<const float> conditional = raw_logits();
     const std::span<const float> unconditional = load(*input.unconditional, unconditional_buffer_);
     conditional_buffer_.resize(conditional.size());
-    combine_guidance(conditional, unconditional, parameters.guidance_scale, row_, conditional_buffer_);
+    combine_guidance(conditional, unconditional, parameters.guidance_scale, row_, conditional_buffer_,
+                     parameters.guidance_form);
     raw_ = view_of(conditional_buffer_);
   }
 

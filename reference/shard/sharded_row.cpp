@@ -85,6 +85,9 @@ void ShardedRow::run(const RowInput& row, std::span<const RowView> parts, std::s
     throw usage_error("shards",
                       "a sampler other than temperature, penalties, DRY, top_k, top_p and min_p is set; "
                       "expected none across devices");
+  if (parameters.guidance_form != GuidanceForm::logits && parameters.guidance_scale != 1.0f)
+    throw usage_error("shards",
+                      "guidance_form is probabilities, which takes whole rows; expected logits across devices");
   for (std::size_t d = devices_->begin_here(); d < devices_->end_here(); ++d)
     for (const std::span<const RowView>& views : {parts, unconditional})
       if (!views.empty() && views[d].vocab_size != devices_->range(d).size())

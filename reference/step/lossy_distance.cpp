@@ -1,5 +1,7 @@
 #include "reference/step/lossy_distance.hpp"
 
+#include "base/parallel.hpp"
+#include "reference/logits/guidance.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/step/dense_step_rows.hpp"
 #include "reference/verify/lossy/distance.hpp"
@@ -72,6 +74,26 @@ std::optional<double> first_token_distance(const VerifierChoice& choice, StepRow
     default:
       return std::nullopt;
   }
+}
+
+std::vector<std::optional<double>> guidance_distances(std::span<const VerifyRequest> requests, int threads) {
+  std::vector<std::vector<std::optional<double>>> of_request(requests.size());
+  parallel_for(std::ssize(requests), threads, [&](std::int64_t b, int) {
+    const VerifyRequest& r = requests[static_cast<std::size_t>(b)];
+    auto& distances = of_request[static_cast<std::size_t>(b)];
+    distances.resize(r.rows());
+    if (!r.unconditional || r.parameters.guidance_scale == 1.0f) return;
+    const auto width = static_cast<std::size_t>(r.target.vocab_size);
+    std::vector<float> of_target(width), of_unconditional(width);
+    for (std::uint32_t row = 0; row < r.rows(); ++row)
+      distances[row] =
+          guidance_distance({elements_of(r.target.row(row), 0, width, of_target.data()), width},
+                            {elements_of(r.unconditional->row(row), 0, width, of_unconditional.data()), width},
+                            r.parameters.guidance_scale);
+  });
+  std::vector<std::optional<double>> all;
+  for (const auto& distances : of_request) all.insert(all.end(), distances.begin(), distances.end());
+  return all;
 }
 
 }  // namespace draftproof

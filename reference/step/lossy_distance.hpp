@@ -4,7 +4,9 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "reference/step/step_rows.hpp"
 
@@ -15,6 +17,9 @@ namespace draftproof {
 // passed. Nothing of a rule for which there is none: one
 // that is lossless, or looks at siblings. Errors: RowError.
 std::optional<double> first_token_distance(const VerifierChoice& choice, StepRows& rows);
+
+// guidance_distance() of every row, request by request; nothing of rows without guidance.
+std::vector<std::optional<double>> guidance_distances(std::span<const VerifyRequest> requests, int threads);
 
 // Those that are compared with chain, the first: of each with standard and other parameters.
 inline constexpr std::array kComparedLossyRules{"chain",

@@ -340,6 +340,7 @@ void TraceReader::read_parameters() {
     request.parameters.filters.order = trace_.settings.filter_order;
     request.parameters.filters.ties = trace_.settings.ties;
     request.parameters.penalty_window = trace_.settings.penalty_window;
+    request.parameters.guidance_form = trace_.settings.guidance_form;
     request.parameters.nan_policy = trace_.settings.nan_policy;
     request.draft_parameters.nan_policy = trace_.settings.nan_policy;
     if (trace_.settings.draft_processed) continue;

@@ -21,6 +21,8 @@ const Names<PenaltyWindow> kPenaltyWindows = {{"whole_prompt", PenaltyWindow::wh
                                               {"alike", PenaltyWindow::alike},
                                               {"output", PenaltyWindow::output},
                                               {"joint", PenaltyWindow::joint}};
+const Names<GuidanceForm> kGuidanceForms = {{"logits", GuidanceForm::logits},
+                                            {"probabilities", GuidanceForm::probabilities}};
 const Names<NanPolicy> kNanPolicies = {{"error", NanPolicy::error}, {"as_minus_inf", NanPolicy::as_minus_inf}};
 const Names<bool> kFlags = {{"0", false}, {"1", true}};
 
@@ -67,6 +69,7 @@ const std::vector<TraceSettingInfo>& trace_settings() {
       {"penalty_window", first_of(kPenaltyWindows),
        "penalty_last_n is of the output beside the whole prompt, of both counted alike, of the output alone, or of "
        "both"},
+      {"guidance_form", first_of(kGuidanceForms), "Guidance combines logits, or log(p + 1e-10)"},
       {"convention", first_of(convention_names()), "Acceptance rule, ours or another engine's"},
       {"draft_processed", first_of(kFlags), "draft_logits are final (1), or go through temperature and filters (0)"},
       {"nan_policy", first_of(kNanPolicies), "A NaN logit is an error, or a masked token"},
@@ -86,6 +89,8 @@ void TraceSettings::set(std::string_view name, std::string_view value, const std
     ties = parse(kTies, value, where);
   } else if (name == "penalty_window") {
     penalty_window = parse(kPenaltyWindows, value, where);
+  } else if (name == "guidance_form") {
+    guidance_form = parse(kGuidanceForms, value, where);
   } else if (name == "convention") {
     convention = parse(convention_names(), value, where);
   } else if (name == "draft_processed") {
@@ -105,6 +110,7 @@ std::map<std::string, std::string> texts_of(const TraceSettings& settings) {
           {"filter_order", text_of(kFilterOrders, settings.filter_order)},
           {"ties", text_of(kTies, settings.ties)},
           {"penalty_window", text_of(kPenaltyWindows, settings.penalty_window)},
+          {"guidance_form", text_of(kGuidanceForms, settings.guidance_form)},
           {"convention", text_of(convention_names(), settings.convention)},
           {"draft_processed", text_of(kFlags, settings.draft_processed)},
           {"nan_policy", text_of(kNanPolicies, settings.nan_policy)},

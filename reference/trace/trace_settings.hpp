@@ -18,6 +18,7 @@ struct TraceSettings {
   FilterOrder filter_order = FilterOrder::joint;
   Ties ties = Ties::exact_k;
   PenaltyWindow penalty_window = PenaltyWindow::whole_prompt;
+  GuidanceForm guidance_form = GuidanceForm::logits;
   Convention convention = Convention::draftproof;
   bool draft_processed =
       true;  // draft_logits are final: their softmax is the distribution that the drafts were drawn from

@@ -114,8 +114,9 @@ void require_alike(Requests requests) {
             "its unconditional rows have another dtype than those of request 0; a trace has one");
     require(r.parameters.filters.order == first.parameters.filters.order &&
                 r.parameters.filters.ties == first.parameters.filters.ties &&
+                r.parameters.guidance_form == first.parameters.guidance_form &&
                 r.parameters.nan_policy == first.parameters.nan_policy,
-            "filter order, ties and NaN policy hold for a whole trace; they differ from request 0's");
+            "filter order, ties, form of guidance and NaN policy hold for a whole trace; they differ from request 0's");
     require(r.constraints.allowed_ids.empty() && r.constraints.bad_words == nullptr && r.constraints.min_tokens == 0,
             "a trace has no allowed ids, bad words or min_tokens; write them as a bitmask");
   }
@@ -294,6 +295,7 @@ void write_trace(const std::string& path, std::span<const VerifyRequest> request
   settings.filter_order = requests.front().parameters.filters.order;
   settings.ties = requests.front().parameters.filters.ties;
   settings.penalty_window = requests.front().parameters.penalty_window;
+  settings.guidance_form = requests.front().parameters.guidance_form;
   settings.nan_policy = requests.front().parameters.nan_policy;
   trace.write(path, settings);
 }

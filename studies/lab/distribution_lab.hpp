@@ -2,6 +2,7 @@
 // become in the logits pipeline, what they have in common, and whether samples of the emitted token follow p.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -32,6 +33,7 @@ struct DistributionLabSettings {
   float top_p = 1.0f;
   float min_p = 0.0f;
   float guidance_scale = 1.0f;
+  GuidanceForm guidance_form = GuidanceForm::logits;
   std::string verifier = "chain";  // as parse_verifier() reads it; a bug has its own
   std::int32_t draft_tokens = 1;   // K: of a chain, siblings of one node, or the length of a path
   std::string bug;                 // id of lab_bugs(); empty: the step layer as it is
@@ -72,6 +74,9 @@ struct DistributionLabSnapshot {
   std::vector<double> residual;  // max(p - q, 0) divided by its sum; zeros where p = q
   double total_variation = 0.0;  // sum |p - q| / 2
   double acceptance = 0.0;       // sum min(p, q): of one draft from q by the chain rule
+  // With guidance of probabilities: its distance from the exact one in the target's and the draft's row
+  // (logits/guidance.hpp).
+  std::optional<std::array<std::optional<double>, 2>> guidance_distance = {};
 
   std::string verifier;          // with its parameters; of a bug empty
   bool lossless = true;          // as the registry or, of a bug, its sound twin promises

@@ -70,7 +70,8 @@ Json to_json(const DistributionLabSnapshot& snapshot) {
                         {"top_k", s.top_k},
                         {"top_p", s.top_p},
                         {"min_p", s.min_p},
-                        {"guidance_scale", s.guidance_scale}};
+                        {"guidance_scale", s.guidance_scale},
+                        {"guidance_form", s.guidance_form == GuidanceForm::logits ? "logits" : "probabilities"}};
   json["verifier"] = json_of_verifier(snapshot.verifier);
   json["draft_tokens"] = s.bug.empty() ? Json(s.draft_tokens) : Json(nullptr);
   json["bug"] = json_of_bug(s.bug);
@@ -81,6 +82,9 @@ Json to_json(const DistributionLabSnapshot& snapshot) {
   json["residual"] = snapshot.residual;
   json["total_variation"] = snapshot.total_variation;
   json["acceptance"] = snapshot.acceptance;
+  json["guidance_distance"] = nullptr;
+  if (const auto& distance = snapshot.guidance_distance)
+    json["guidance_distance"] = {{"target", or_null((*distance)[0])}, {"draft", or_null((*distance)[1])}};
   json["expected"] = snapshot.expected;
   json["samples"] = 0;
   json["level"] = kDistributionAlpha;
@@ -169,6 +173,7 @@ std::vector<std::string> command_arguments(const DistributionLabSettings& settin
   if (settings.top_p != standard.top_p) add("--top-p", text_of_number(settings.top_p));
   if (settings.min_p != standard.min_p) add("--min-p", text_of_number(settings.min_p));
   if (settings.guidance_scale != standard.guidance_scale) add("--cfg-scale", text_of_number(settings.guidance_scale));
+  if (settings.guidance_form != standard.guidance_form) add("--guidance-form", "probabilities");
   if (settings.bug.empty()) {
     add("--verifier", settings.verifier);
     add("--num-speculative-tokens", text_of_number(settings.draft_tokens));

@@ -36,6 +36,7 @@ RowParameters parameters_of(const DistributionLabSettings& settings) {
   parameters.filters.top_p = settings.top_p;
   parameters.filters.min_p = settings.min_p;
   parameters.guidance_scale = settings.guidance_scale;
+  parameters.guidance_form = settings.guidance_form;
   validate(parameters, "the rows");
   return parameters;
 }
@@ -154,7 +155,8 @@ LargeSampler faulty_sampler(const DistributionLabSnapshot& rows) {
     throw usage_error("--bug", bug.id + " is a fault of the filters; expected a temperature above 0");
   const RowParameters parameters = parameters_of(settings);
   Logits logits = logits_of(settings.target);
-  combine_guidance(logits, unconditional_logits(settings), parameters.guidance_scale, {0, "--target", 0}, logits);
+  combine_guidance(logits, unconditional_logits(settings), parameters.guidance_scale, {0, "--target", 0}, logits,
+                   parameters.guidance_form);
   return bug.filter_sampler(logits, parameters);
 }
 
@@ -191,6 +193,12 @@ void fill_rows(DistributionLabSnapshot& snapshot) {
   const Logits unconditional = unconditional_logits(settings);
   snapshot.p = processed(logits_of(settings.target), unconditional, parameters, "--target");
   snapshot.q = processed(logits_of(settings.draft), unconditional, parameters, "--draft");
+  if (parameters.guidance_form != GuidanceForm::logits) {
+    const auto distance = [&](const std::vector<double>& weights) {
+      return guidance_distance(logits_of(weights), unconditional, parameters.guidance_scale);
+    };
+    snapshot.guidance_distance = {distance(settings.target), distance(settings.draft)};
+  }
   double residual_total = 0.0;
   for (std::size_t i = 0; i < snapshot.p.size(); ++i) {
     const double p = snapshot.p[i];

@@ -7,6 +7,8 @@
 #include "exactness/bugs/engine_numbers.hpp"
 #include "exactness/bugs/one_draft.hpp"
 #include "exactness/proof/steps.hpp"
+#include "reference/logits/guidance.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 #include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
@@ -105,27 +107,27 @@ void leave_target_unfiltered(OneDraft& draft) {
   draft.residual = positive_difference(draft.target, draft.proposal);
 }
 
-// Guidance at scale 2 of probabilities, softmax(2 log(c + e) - log(u + e)): the exact one is e = 0, and a token that
-// the condition forbids stays forbidden. With e each token that both rows forbid gets the weight e, of a total of the
-// sum of c^2 / u: with m of them the distance is about m e over that total.
-ExactMasses guided(const ExactMasses& conditional, const ExactMasses& unconditional, const Rational& e) {
-  ExactMasses masses(conditional.size(), Rational(0));
-  for (std::size_t x = 0; x < masses.size(); ++x) {
-    const Rational c = conditional[x] + e;
-    if (c > 0) masses[x] = c * c / (unconditional[x] + e);
-  }
+// Guidance at scale 2. Of logits, the exact one, a token that the condition forbids stays forbidden. Of probabilities
+// each token that both rows forbid gets the weight e = 1e-10, of a total of the sum of c^2 / u: with m of them the
+// distance is about m e over that total.
+ExactMasses guided(GuidanceForm form) {
+  std::vector<float> row, unconditional;  // a token that both rows forbid, and one that the condition alone does
+  for (const float p : {0.6f, 0.4f, 0.0f, 0.0f}) row.push_back(log_f32(p));
+  for (const float p : {0.2f, 0.4f, 0.0f, 0.4f}) unconditional.push_back(log_f32(p));
+  combine_guidance(row, unconditional, 2.0f, {}, row, form);
+  LogitsDistribution distribution;
+  distribution.assign(row, {});
+  ExactMasses masses;
+  for (Token token = 0; token < std::ssize(row); ++token)
+    masses.push_back(Rational(static_cast<std::int64_t>(distribution.mass(token))));
   return normalised(std::move(masses));
 }
 
-// E: a token that both rows forbid, and one that the condition alone does.
+// E: the form that the engine has, against the exact one.
 Finding find_guided_impossible(bool faulty) {
-  const ExactMasses conditional{Rational(3) / 5, Rational(2) / 5, 0, 0};
-  const ExactMasses unconditional{Rational(1) / 5, Rational(2) / 5, 0, Rational(2) / 5};
-  const Rational e = Rational(1) / Rational(std::int64_t{10'000'000'000});
-  const ExactMasses code = guided(conditional, unconditional, faulty ? e : Rational(0));
-  return find_wrong_token_distribution(guided(conditional, unconditional, 0), [&](ExactChance& chance) {
-    return chance.draw(code, 0, Purpose::target_sample);
-  });
+  const ExactMasses code = guided(faulty ? GuidanceForm::probabilities : GuidanceForm::logits);
+  return find_wrong_token_distribution(
+      guided(GuidanceForm::logits), [&](ExactChance& chance) { return chance.draw(code, 0, Purpose::target_sample); });
 }
 
 }  // namespace

@@ -95,6 +95,44 @@ TEST_CASE("lossy rules on the steps of a trace pay in proportion to what they le
   check_error({path, "--table", folder.file("x.csv")}, {"--table: has no use without --lossy"});
 }
 
+TEST_CASE("guidance of probabilities is a setting whose distance is stated for every guided row") {
+  // Rows of bug B104 at scale 2, and at scale 1, which is off.
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  const float masked = -kInfinity;
+  const float two = std::log(2.0f);
+  const std::vector<float> conditional{std::log(3.0f), two, masked, masked};
+  const std::vector<float> unconditional{0.0f, two, masked, two};
+  std::vector<float> both = conditional, other = unconditional;
+  both.insert(both.end(), conditional.begin(), conditional.end());
+  other.insert(other.end(), unconditional.begin(), unconditional.end());
+  trace.set("target_logits", {2, 4}, both).set("uncond_logits", {2, 4}, other);
+  trace.set("guidance_scale", std::vector<float>{2, 1}).set("draft_tokens", std::vector<Token>{});
+  trace.set("cu_num_draft_tokens", std::vector<std::int32_t>{0, 0});
+  trace.set("logprob_token_ids", std::vector<Token>{2}).set("cu_logprob_token_ids", std::vector<std::int32_t>{1, 1});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  const ordered_json exact = verify_json({path});
+  CHECK(exact.at("options").at("guidance_form") == "logits");
+  CHECK(exact.at("guidance").is_null());
+  const ordered_json found =
+      verify_json({path, "--guidance-form", "probabilities", "--out", folder.file("r")}).at("guidance");
+  CHECK(found.at("rows") == 1);
+  CHECK(found.at("distances")[0] == found.at("distance_max"));
+  CHECK(found.at("mean_distance") == found.at("distance_max"));
+  CHECK(found.at("distances")[1].is_null());
+  CHECK(found.at("distance_max").get<double>() == Approx(9.917355e-11).epsilon(1e-4));
+  // The token that both rows forbid has 1e-10 over the sum of c^2 / u, 11 / 5.
+  CHECK(SafetensorsFile::open(folder.file("r")).tensor("token_id_logprob").as<float>()[0] ==
+        Approx(std::log(1e-10 / 2.2)).epsilon(1e-6));
+  trace.metadata("guidance_form", "probabilities").write(path);
+  CHECK(verify_json({path}).at("guidance") == found);
+  CHECK_THAT(run_draftproof({"verify", path}).out,
+             Contains("of probabilities, off the exact one by 9.92e-11 on average over 1 rows, 9.92e-11 at most"));
+  check_error({path, "--guidance-form", "p"}, {"--guidance-form", "known: logits, probabilities"});
+  trace.drop("uncond_logits").set("guidance_scale", std::vector<float>{1, 1}).write(path);
+  check_error({path, "--guidance-form", "logits"}, {"--guidance-form: would have no effect: ", "no uncond_logits"});
+}
+
 TEST_CASE("drafts that were drawn otherwise than the trace says are a finding with the distance that they cost") {
   // p = (1/2, 1/2), q = (1/4, 3/4). Argmax drafts are always token 1; it stands with probability 2/3, so token 1 comes
   // out 1/6 too often.

@@ -138,5 +138,18 @@ TEST_CASE("a row across devices has the bits of the whole row for every split", 
   CHECK(cut > num_rows(2000) / 3);
 }
 
+TEST_CASE("guidance of probabilities, which takes whole rows, is refused across devices", "[shard]") {
+  const Devices devices({{0, 3}, {3, 5}});
+  const std::vector<float> logits(5, 0.0f);
+  const SplitRow split(logits, DType::f32, devices);
+  ShardedRow row(devices);
+  RowInput input;
+  input.parameters.guidance_form = GuidanceForm::probabilities;
+  CHECK_NOTHROW(row.run(input, split.parts()));  // at scale 1 nothing is guided
+  input.parameters.guidance_scale = 2.0f;
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { row.run(input, split.parts(), split.parts()); }),
+             Contains("shards: guidance_form is probabilities") && Contains("expected logits across devices"));
+}
+
 }  // namespace
 }  // namespace draftproof::testing

@@ -108,6 +108,11 @@ TEST_CASE("guidance and histories and masks and biases replay to the same bits")
   options.constraints.logit_bias = bias;
   ModelDrafter drafter(model, parameters_of(0.9f, 0, 1.0f, 0.0f));
   check_replay(record(drafter, options), options.verify, true, false);
+  DecodingOptions of_probabilities = options;
+  of_probabilities.parameters.guidance_form = GuidanceForm::probabilities;
+  const Recorded guided = record(drafter, of_probabilities);
+  CHECK(guided.generation.tokens.size() == 60);
+  check_replay(guided, options.verify, true, false);
 
   Recorded masked = record(drafter, options);
   std::vector<std::uint32_t> mask(5 * 10, 0x7fffffffu);

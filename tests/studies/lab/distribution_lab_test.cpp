@@ -107,6 +107,25 @@ TEST_CASE("the measured acceptance of the lab is the one worked out elsewhere") 
   CHECK(sampled(block).mean_accepted.value() == Approx(1.25).margin(0.05));
 }
 
+TEST_CASE("guidance of probabilities in the lab states its distance, and the exact form none") {
+  DistributionLabSettings settings;  // rows of bug B104
+  settings.target = {0.6, 0.4, 0, 0};
+  settings.draft = {0.4, 0.6, 0, 0};
+  settings.unconditional = {0.2, 0.4, 0, 0.4};
+  settings.guidance_scale = 2.0f;
+  const DistributionLabSnapshot exact = rows_of(settings);
+  CHECK(exact.p[2] == 0.0);
+  CHECK(to_json(exact).at("guidance_distance").is_null());
+  settings.guidance_form = GuidanceForm::probabilities;
+  const DistributionLabSnapshot floored = rows_of(settings);
+  CHECK(floored.p[2] == Approx(1e-10 / 2.2).epsilon(1e-3));
+  const auto distance = to_json(floored).at("guidance_distance");
+  CHECK(distance.at("target").get<double>() == Approx(9.917355e-11).epsilon(1e-4));
+  CHECK(distance.at("draft").get<double>() > 0.0);
+  const std::vector<std::string> command = command_arguments(settings);
+  CHECK(std::find(command.begin(), command.end(), "--guidance-form") != command.end());
+}
+
 TEST_CASE("lossy rules in the lab accept and pay what is worked out by hand") {
   DistributionLabSettings settings = golden_pair();
   settings.lossy = true;
