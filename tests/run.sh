@@ -53,18 +53,26 @@ check() {  # name command...
   fi
 }
 
-# Side by side: damaged files and hostile calls; the Python module's tests.
-check_strangers_input() {  # inputs a reader, calls
-  local status=0 first log=$root/build/fuzz.log
-  (
-    timed "damaged files" "$root/build/asan/draftproof_fuzz" all "$1" || exit
-    if [[ -n $module_python ]]; then timed "hostile calls" hostile_calls --calls "$2"; fi
-  ) >"$log" 2>&1 &
-  first=$!
-  if [[ -n $module_python ]]; then timed "tests of the Python module" python_tests "$root/python/tests" || status=$?; fi
-  wait "$first" || status=$?
+# Runs two commands side by side, since neither keeps all cores busy; what the first says comes behind. Fails where either does.
+side_by_side() {  # command... -- command...
+  local status=0 log=$root/build/side_by_side.log pid first=()
+  while [[ $1 != -- ]]; do first+=("$1"); shift; done
+  "${first[@]}" >"$log" 2>&1 &
+  pid=$!
+  "${@:2}" || status=$?
+  wait "$pid" || status=$?
   cat "$log"
   return "$status"
+}
+
+check_sanitized() {  # inputs a reader, calls
+  timed "sanitizer tests" run_ctest asan || return
+  timed "damaged files" "$root/build/asan/draftproof_fuzz" all "$1" || return
+  if [[ -n $module_python ]]; then timed "hostile calls" hostile_calls --calls "$2"; fi
+}
+
+check_module() {
+  if [[ -n $module_python ]]; then timed "tests of the Python module" python_tests "$root/python/tests"; fi
 }
 
 # Servers of today's engines on loopback: fails where one deviates in what its engine.toml does not name.
@@ -79,10 +87,9 @@ test_everything() {
   if [[ $all_tests == ON ]]; then inputs=20000 calls=1000000; fi
   timed "release build" build_tests release || exit
   if [[ $all_tests == ON ]]; then timed "programs of faults" build release faults || exit; fi
-  check "release tests" run_ctest release
-  timed "sanitizer build" build_tests asan || exit
-  check "sanitizer tests" run_ctest asan
-  check "damaged files, hostile calls and the Python module" check_strangers_input "$inputs" "$calls"
+  check "release tests, sanitizer build" side_by_side timed "release tests" run_ctest release -- \
+    timed "sanitizer build" in_subshell build_tests asan
+  check "sanitizer tests, damaged files, hostile calls and the Python module" side_by_side check_sanitized "$inputs" "$calls" -- check_module
   if [[ $all_tests == ON ]]; then
     check "soak" "$root/build/release/draftproof" soak
     check "kernels for every GPU architecture" "$root/gpu/check_standalone.sh"

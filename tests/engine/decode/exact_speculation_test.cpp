@@ -99,8 +99,9 @@ TEST_CASE("speculation with every drafter and verifier gives a small transformer
     std::mt19937 random(seed);
     const Arithmetic arithmetic = seed % 2 == 0 ? Arithmetic::int8 : Arithmetic::f32;
     TransformerModel target(weights, arithmetic, 1 + static_cast<int>(seed % 3));
-    // Plain decoding by one thread, in scalar code.
-    TransformerModel reference(weights, arithmetic, 1, std::nullopt, scalar_transformer_kernels());
+    // Plain decoding by one thread, in scalar code (slow under sanitizers).
+    TransformerModel reference(weights, arithmetic, 1, std::nullopt,
+                               kSanitized ? transformer_kernels() : scalar_transformer_kernels());
     DraftModels models(target, {0, 2});
     const bool greedy = seed % 4 != 0;
     const std::string verifier = greedy ? lossless[seed % lossless.size()] : "coupled";

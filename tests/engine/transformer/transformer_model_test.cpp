@@ -95,12 +95,12 @@ TEST_CASE("a row's bits depend neither on the number of threads nor on the instr
     TransformerModel scalar(weights, arithmetic, 1, std::nullopt, scalar_transformer_kernels());
     PlainDecoding plain(scalar);
     for (const TransformerKernels& kernels : available_transformer_kernels())
-      for (const int threads : {1, 2, 3, 7}) {
+      for (const int threads : kSanitized ? std::vector{1, 7} : std::vector{1, 2, 3, 7}) {
         INFO("kernels: " << kernels.target << ", threads: " << threads);
         TransformerModel model(weights, arithmetic, threads, std::nullopt, kernels);
         DecodedStreams streams(model, 2, 20, 42);
         int mismatches = 0;
-        for (int round = 0; round < 3; ++round) mismatches += streams.run_batch(20, 6, plain);
+        for (int round = 0; round < (kSanitized ? 1 : 3); ++round) mismatches += streams.run_batch(20, 6, plain);
         CHECK(mismatches == 0);
         CHECK(streams.rows() > 20);
       }
