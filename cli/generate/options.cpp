@@ -150,7 +150,7 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
   command.used_only({"--grammar", "--json-schema", "--regex", "--choice"}, "with --beams", samples);
-  command.used_only({"--logprob-token-ids"}, "without --logprobs, --prompt-logprobs and --trace",
+  command.used_only({"--logprob-token-ids"}, "without --logprobs, --prompt-logprobs or --trace",
                     [&options] { return options.logprobs || options.prompt_logprobs || !options.trace.empty(); });
   command.used_only({"--best-of", "--length-penalty", "--beam-stopping"}, "without --beams",
                     [&options] { return options.beams.has_value(); });

@@ -411,7 +411,7 @@ TEST_CASE("given ids are recorded in the trace, whose replay has the log-probabi
                          "--logprob-token-ids", "120"});
   CHECK(SafetensorsFile::open(trace).contains("logprob_token_ids"));
   check_error(corpus, {"--prompt", "x", "--logprob-token-ids", "120"},
-              "--logprob-token-ids: has no use without --logprobs, --prompt-logprobs and --trace");
+              "--logprob-token-ids: has no use without --logprobs, --prompt-logprobs or --trace");
 }
 
 TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
