@@ -1,51 +1,7 @@
 // draftproof generate as its users meet it, with an n-gram model of a text made here, which needs no download.
-#include "base/archives/safetensors.hpp"
-#include "base/token.hpp"
-#include "tests/support/test.hpp"
+#include "tests/cli/generate/corpus.hpp"
 
 namespace {
-
-using Arguments = std::vector<std::string>;
-
-struct Corpus {
-  TemporaryFolder folder;
-  std::string model;
-  Corpus() {
-    std::string text;
-    for (int i = 0; i < 60; ++i)
-      text += "the draft of the target is read by the verifier number " + std::to_string(i % 7) + ".\n";
-    write_whole_file(folder.file("corpus"), text);
-    model = "ngram:6:" + folder.file("corpus");
-  }
-};
-
-Arguments arguments_of(const Corpus& corpus, Arguments more) {
-  more.insert(more.begin(), {"generate", "--model", corpus.model});
-  return more;
-}
-
-ordered_json generate_json(const Corpus& corpus, Arguments more, int exit_code = 0) {
-  Arguments arguments = arguments_of(corpus, std::move(more));
-  arguments.emplace_back("--json");
-  const ProgramResult result = run_draftproof(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == exit_code);
-  return ordered_json::parse(result.out);
-}
-
-void check_error(const Corpus& corpus, const Arguments& more, const std::string& words) {
-  const ProgramResult result = run_draftproof(arguments_of(corpus, more));
-  CHECK(result.exit_code == 2);
-  CHECK(result.out.empty());
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  CHECK_THAT(result.err, Contains(words));
-}
-
-std::string write_prompts(const Corpus& corpus, const std::string& text, const std::string& name = "prompts.jsonl") {
-  const std::string path = corpus.folder.file(name);
-  write_whole_file(path, text);
-  return path;
-}
 
 TEST_CASE("generate gives the same text with every drafter, and says how it came about") {
   const Corpus corpus;
@@ -379,41 +335,6 @@ TEST_CASE("a trace of generate replays to the tokens that were generated, and me
   CHECK(tokens == document.at("requests")[0].at("tokens").get<std::vector<int>>());
 }
 
-TEST_CASE("given ids are recorded in the trace, whose replay has the log-probabilities that generate lists") {
-  const Corpus corpus;
-  const std::string trace = corpus.folder.file("steps.safetensors");
-  const ordered_json request = generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "40", "--temperature",
-                                                      "1", "--top-k", "3", "--drafter", "ngram:3", "--trace", trace,
-                                                      "--logprobs", "0", "--logprob-token-ids", "120,101"})
-                                   .at("requests")[0];
-  const std::string result = corpus.folder.file("result.safetensors");
-  REQUIRE(run_draftproof({"verify", trace, "--out", result}).exit_code == 0);
-  const SafetensorsFile file = SafetensorsFile::open(result);
-  const auto tokens = file.tensor("output_tokens").as<Token>();
-  const auto listed = file.tensor("raw_token_id_logprob").as<float>();
-  const std::size_t width = file.tensor("output_tokens").shape[1];
-  std::size_t i = 0;
-  std::size_t compared = 0;
-  for (std::size_t place = 0; place < tokens.size() && i < request.at("tokens").size(); ++place) {
-    if (tokens[place] == kPaddingToken) continue;
-    for (std::size_t j = 0; j < 2; ++j)
-      for (const ordered_json& entry : request.at("logprobs")[i])
-        if (entry.at("token") == (j == 0 ? 120 : 101)) {
-          CHECK(listed[(2 * (place / width) + j) * width + place % width] == entry.at("logprob").get<float>());
-          ++compared;
-        }
-    ++i;
-  }
-  CHECK(compared == 80);
-  CHECK(run_draftproof({"verify", trace, "--compare", result}).exit_code == 0);
-  // Without lists in the document, too; without a use, refused.
-  generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "9", "--drafter", "ngram:3", "--trace", trace,
-                         "--logprob-token-ids", "120"});
-  CHECK(SafetensorsFile::open(trace).contains("logprob_token_ids"));
-  check_error(corpus, {"--prompt", "x", "--logprob-token-ids", "120"},
-              "--logprob-token-ids: has no use without --logprobs, --prompt-logprobs or --trace");
-}
-
 TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   const Corpus corpus;
   const Arguments base{"--prompt", "the ", "--max-tokens", "30", "--drafter", "prompt_lookup"};
@@ -452,26 +373,6 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   for (std::size_t i = 1; i < given; ++i) {  // with 0 likeliest: the token itself, and the two
     CHECK(request.at("prompt_logprobs")[i].size() == 3);
     CHECK(request.at("prompt_logprobs")[i][1].at("token") == 120);
-  }
-}
-
-TEST_CASE("log-probabilities of a token are those of its own row, however many drafts were accepted before it") {
-  const Corpus corpus;
-  const auto request = [&](Arguments more) {
-    more.insert(more.end(), {"--prompt", "the draft of ", "--max-tokens", "60", "--logprobs", "3"});
-    return generate_json(corpus, more).at("requests")[0];
-  };
-  const ordered_json plain = request({"--drafter", "none"});
-  REQUIRE(plain.at("logprobs").size() == 60);
-  for (const Arguments& drafter : std::vector<Arguments>{
-           {"--drafter", "prompt_lookup", "--policy", "likely"},
-           {"--drafter", "ngram:3", "--policy", "fixed:5"},
-           {"--drafter", "ngram:3", "--tree", "2x2x1", "--verifier", "target_only", "--policy", "fixed:14"}}) {
-    INFO(drafter.back());
-    const ordered_json found = request(drafter);
-    CHECK(found.at("num_steps") < 40);
-    CHECK(found.at("tokens") == plain.at("tokens"));
-    CHECK(found.at("logprobs") == plain.at("logprobs"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "tests/studies/heads/head_study_files.hpp"
 #include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
+#include "tests/viz/panels/kernel_times.hpp"
 #include "viz/panels/acceptance_decay.hpp"
 #include "viz/panels/distribution_lab.hpp"
 #include "viz/panels/heads.hpp"
@@ -475,14 +476,10 @@ TEST_CASE("a tree's mask and the gain of its budgets are drawn as exported") {
 
 TEST_CASE("times of kernels are drawn over their floors") {
   const TemporaryFolder folder;
-  KernelsSettings settings;
-  settings.filter = "tree_mask/no_nodes";
-  settings.bench = folder.file("times.json");
-  write_whole_file(settings.bench, R"({"command": "draftproof bench", "gpu": {"name": "a GPU"},
-      "copy_bandwidth_bytes_per_s": 4e12, "results": [
-      {"name": "sample", "what": "", "floor_ms": 1, "ms_median": 3, "ms_best": 2, "goal_ms": null, "met": null},
-      {"name": "argmax", "what": "", "floor_ms": 2, "ms_median": 5, "ms_best": 4, "goal_ms": null, "met": null}]})");
-  const PanelDriver<KernelsPanel> driver(std::make_unique<KernelsPanel>(settings));
+  const PanelDriver<KernelsPanel> driver(std::make_unique<KernelsPanel>(kernels_with_times(
+      folder,
+      R"({"name": "sample", "what": "", "floor_ms": 1, "ms_median": 3, "ms_best": 2, "goal_ms": null, "met": null},
+      {"name": "argmax", "what": "", "floor_ms": 2, "ms_median": 5, "ms_best": 4, "goal_ms": null, "met": null})")));
   check_drawn(
       *driver,
       {{"bars", "median", {{3.0, 2.5}, {0, 1}}}, {"points", "best", {{2, 2}, {0, 1}}}, {"limit", "floor", {{1.0}}}});

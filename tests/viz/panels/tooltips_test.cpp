@@ -5,6 +5,7 @@
 #include "tests/studies/heads/head_study_files.hpp"
 #include "tests/support/test.hpp"
 #include "tests/viz/driver.hpp"
+#include "tests/viz/panels/kernel_times.hpp"
 #include "viz/panels/exactness.hpp"
 #include "viz/panels/heads.hpp"
 #include "viz/panels/kernels.hpp"
@@ -206,13 +207,9 @@ TEST_CASE("a slot of a head's draft says its probability and confidence, and the
 
 TEST_CASE("a bar of the kernels' times says them") {
   const TemporaryFolder folder;
-  KernelsSettings settings;
-  settings.filter = "tree_mask/no_nodes";
-  settings.bench = folder.file("times.json");
-  write_whole_file(settings.bench, R"({"command": "draftproof bench", "gpu": {"name": "a GPU"},
-      "copy_bandwidth_bytes_per_s": 4e12, "results": [
-      {"name": "sample", "what": "top-k", "floor_ms": 1, "ms_median": 3, "ms_best": 2, "goal_ms": 4, "met": true}]})");
-  const PanelDriver<KernelsPanel> kernels(std::make_unique<KernelsPanel>(settings));
+  const PanelDriver<KernelsPanel> kernels(std::make_unique<KernelsPanel>(kernels_with_times(
+      folder,
+      R"({"name": "sample", "what": "top-k", "floor_ms": 1, "ms_median": 3, "ms_best": 2, "goal_ms": 4, "met": true})")));
   CHECK(said_over(*kernels, {{480, 400}, {1900, 1000}},
                   "sample, (\\S+) floor " + kNumber + " ms, median " + kNumber + " ms, best " + kNumber + " ms (.*)") ==
         std::set<Groups>{{"top-k", "1.0000", "3.0000", "2.0000", "goal met"}});
