@@ -12,6 +12,7 @@
 #include "cli/shared/sampling_options.hpp"
 #include "engine/chat/chat_template.hpp"
 #include "reference/step/draft_plan.hpp"
+#include "reference/trace/trace_settings.hpp"
 
 namespace draftproof {
 namespace {
@@ -240,7 +241,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.choice("--beam-stopping", options.beam_stopping, {"exact", "current_length", "first_finished"},
                  "When beam search stops: nothing better can come, none is better at its length, enough have ended");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
-  command.choice("--guidance-form", options.guidance_form, {"logits", "probabilities"},
+  command.choice("--guidance-form", options.guidance_form, values_of_setting("guidance_form"),
                  "What guidance combines: logits, or log(p + 1e-10), whose distance `verify` states for a --trace");
   command.free_text(
       "--negative-prompt", request.negative_prompt,
@@ -403,7 +404,9 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
   row.frequency_penalty = static_cast<float>(options_.frequency_penalty);
   row.presence_penalty = static_cast<float>(options_.presence_penalty);
   row.guidance_scale = static_cast<float>(p.cfg_scale);
-  if (options_.guidance_form == "probabilities") row.guidance_form = GuidanceForm::probabilities;
+  TraceSettings named;
+  named.set("guidance_form", options_.guidance_form, "--guidance-form");
+  row.guidance_form = named.guidance_form;
   validate(row, request.where);
   decoding.constraints.logit_bias = logit_bias_;
   decoding.constraints.bad_words = bad_words_ ? &*bad_words_ : nullptr;

@@ -13,6 +13,7 @@
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
 #include "exactness/statistics/distribution_check.hpp"
+#include "reference/trace/trace_settings.hpp"
 #include "studies/lab/distribution_lab.hpp"
 
 namespace draftproof {
@@ -72,7 +73,9 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
 void run(LabArguments arguments, ProgramContext& context) {
   require_artefacts(arguments.artefacts);
   DistributionLabSettings& settings = arguments.settings;
-  if (arguments.guidance_form == "probabilities") settings.guidance_form = GuidanceForm::probabilities;
+  TraceSettings named;
+  named.set("guidance_form", arguments.guidance_form, "--guidance-form");
+  settings.guidance_form = named.guidance_form;
   if (!settings.bug.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
     throw usage_error("--bug", "has a verifier and a draft of its own; expected neither --verifier nor -k");
   if (!arguments.verifier.empty()) settings.verifier = arguments.verifier;
@@ -129,7 +132,7 @@ void add_lab(Options& options, ProgramContext& context) {
   options.flag("--lossy", settings.lossy, "Besides, lossy rules on these rows: drafts accepted, and the distance paid");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
   options.seed(settings.seed, "Seed of the samples");
-  options.choice("--guidance-form", arguments->guidance_form, {"logits", "probabilities"},
+  options.choice("--guidance-form", arguments->guidance_form, values_of_setting("guidance_form"),
                  "What guidance combines: logits, or log(p + 1e-10), with its distance from the first");
   options.used_only({"--unconditional", "--guidance-form"}, "without --cfg-scale",
                     [arguments] { return arguments->settings.guidance_scale != 1.0; });

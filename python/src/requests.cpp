@@ -4,6 +4,7 @@
 #include "reference/step/placeholder.hpp"
 #include "reference/step/replayable.hpp"
 #include "reference/trace/probability_rows.hpp"
+#include "reference/trace/trace_settings.hpp"
 
 namespace draftproof::python {
 namespace {
@@ -136,17 +137,15 @@ class RequestReader {
                       [&](RowParameters& p, float value) { p.samplers.*sampler.value = value; });
     const auto min_tokens = arguments_.vector<std::int64_t>("min_tokens", count_);
     for (std::size_t b = 0; b < min_tokens.size(); ++b) requests[b].constraints.min_tokens = min_tokens[b];
-    const auto order = choice("filter_order", {"joint", "top_k_first"});
-    const auto ties = choice("ties", {"exact_k", "keep_all"});
-    const auto window = choice("penalty_window", {"whole_prompt", "alike", "output", "joint"});
-    const auto form = choice("guidance_form", {"logits", "probabilities"});
-    const auto nan = choice("nan_policy", {"error", "as_minus_inf"});
+    TraceSettings settings;
+    for (const char* name : {"filter_order", "ties", "penalty_window", "guidance_form", "nan_policy"})
+      if (arguments_.has(name)) settings.set(name, arguments_.text(name, ""), name);
     for (VerifyRequest& request : requests) {
-      request.parameters.filters.order = order == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
-      request.parameters.filters.ties = ties == 0 ? Ties::exact_k : Ties::keep_all;
-      request.parameters.penalty_window = static_cast<PenaltyWindow>(window);
-      request.parameters.guidance_form = static_cast<GuidanceForm>(form);
-      request.parameters.nan_policy = nan == 0 ? NanPolicy::error : NanPolicy::as_minus_inf;
+      request.parameters.filters.order = settings.filter_order;
+      request.parameters.filters.ties = settings.ties;
+      request.parameters.penalty_window = settings.penalty_window;
+      request.parameters.guidance_form = settings.guidance_form;
+      request.parameters.nan_policy = settings.nan_policy;
       request.draft_parameters.nan_policy = request.parameters.nan_policy;
       if (arguments_.flag("draft_processed", true)) continue;
       request.draft_parameters.temperature = request.parameters.temperature;
@@ -198,16 +197,6 @@ class RequestReader {
       if (arguments_.has("bonus_tokens")) recorded(b)->bonus_token = bonus[b];
       if (recorded(b)->any()) validate_recorded_numbers(read.requests[b], "request " + std::to_string(b));
     }
-  }
-
-  // Which of the names the text is; the first where there is none.
-  int choice(const char* name, const std::vector<std::string>& names) const {
-    const std::string given = arguments_.text(name, names.front());
-    const auto found = std::find(names.begin(), names.end(), given);
-    if (found != names.end()) return static_cast<int>(found - names.begin());
-    std::string expected;
-    for (const std::string& text : names) expected += (expected.empty() ? "'" : " or '") + text + "'";
-    throw usage_error(name, "is '" + given + "'; expected " + expected);
   }
 
   // use(b, begin, end): list b is [begin, end) of an array of this size.

@@ -51,7 +51,7 @@ def test_guidance_of_probabilities_mixes_logarithms_with_a_floor():
     exact = draftproof.process_rows(logits, uncond_logits=unconditional, guidance_scale=[1.0, 1.5, 3.0])
     assert exact.probabilities[1, 5] == 0 < found.probabilities[1, 5] < 1e-9
     assert (exact.probabilities[2] == 0).sum() > (found.probabilities[2] == 0).sum() + 10
-    with pytest.raises(draftproof.Error, match="guidance_form: is 'p'; expected 'logits' or 'probabilities'"):
+    with pytest.raises(draftproof.Error, match="guidance_form: is 'p'; known: logits, probabilities"):
         draftproof.process_rows(logits, guidance_form="p")
 
 
@@ -201,7 +201,7 @@ def test_the_types_name_every_option():
     ({"logit_bias": {40: 1.0}}, "request 0: logit_bias holds token 40"),
     ({"logit_bias": {3: float("inf")}}, "request 0: logit_bias of token 3 is not a finite number"),
     ({"filter_order": 3}, "filter_order: is int; expected text"),
-    ({"ties": "some"}, "ties: is 'some'; expected 'exact_k' or 'keep_all'")])
+    ({"ties": "some"}, "ties: is 'some'; known: exact_k, keep_all")])
 def test_what_is_refused_is_named(given, text):
     with pytest.raises(draftproof.Error, match=text):
         draftproof.process_rows(rows(), given)

@@ -78,6 +78,10 @@ const std::vector<TraceSettingInfo>& trace_settings() {
   return kSettings;
 }
 
+const std::vector<std::string>& values_of_setting(std::string_view name) {
+  return std::ranges::find(trace_settings(), name, &TraceSettingInfo::name)->values;
+}
+
 void TraceSettings::set(std::string_view name, std::string_view value, const std::string& where) {
   if (name == "verifier") {
     verifier = parse_verifier(value, where);

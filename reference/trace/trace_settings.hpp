@@ -44,6 +44,8 @@ struct TraceSettingInfo {
 
 // Every setting, in the order of the documentation.
 const std::vector<TraceSettingInfo>& trace_settings();
+// The texts that a setting has.
+const std::vector<std::string>& values_of_setting(std::string_view name);
 
 // The settings as texts that set() reads back, by name.
 std::map<std::string, std::string> texts_of(const TraceSettings& settings);
