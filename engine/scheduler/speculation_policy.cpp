@@ -11,9 +11,8 @@
 namespace draftproof {
 namespace {
 
-constexpr double kShareOfLosses = 0.005;     // of the time
-constexpr double kFirstSteps = 0.5;          // plain ones, that the account begins with
-constexpr double kFirstTokens = 2.0;         // and what these take
+constexpr double kShareOfLosses = 0.0025;    // of the time
+constexpr double kFirstTokens = 2.5;         // whose time the account begins with
 constexpr double kAccountMax = 16.0;         // plain steps
 constexpr std::int64_t kStale = 64;          // steps
 constexpr std::int64_t kPlainEvery = 4;      // steps that draft, at least
@@ -283,7 +282,7 @@ void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
   const double plain_ns = own_->plain_ns(streams, std::ssize(plan.requests));
   if (!opened_) {
     opened_ = true;
-    account_ns_ += plain_ns * (kFirstSteps + kFirstTokens / static_cast<double>(plan.requests.size()));
+    account_ns_ += plain_ns * kFirstTokens / static_cast<double>(plan.requests.size());
   }
   if (drafting > 0) {
     const double gain_ns = plain_ns * tokens / static_cast<double>(plan.requests.size()) - counted_ns;

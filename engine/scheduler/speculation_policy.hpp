@@ -14,15 +14,15 @@
 // both by what steps take here (own_step_cost.hpp). What it loses is bounded by an account, by measured times:
 //
 //   gain of a step  what plain decoding takes for the tokens that came, less what the step took
-//   account         begins, once plain steps were timed, with half of one and the time of two tokens; rises with every
-//                   step by 0.5 % of its time and by its gain; is at most 16 plain steps
+//   account         begins, once plain steps were timed, with the time of two and a half tokens; rises with every step
+//                   by 0.25 % of its time and by its gain; is at most 16 plain steps
 //   drafts          only where the account is not below 0
 //   looks           only where the account pays for what they are expected to lose
 //
-// So the loss is at most 0.5 % of the time, what the account begins with, and what one step takes beyond a plain one;
+// So the loss is at most 0.25 % of the time, what the account begins with, and what one step takes beyond a plain one;
 // from any later point on the same with 16 plain steps. A look shows what could be better than it seems, by what is
 // known of acceptance and times and how surely: a draft of one request (acceptance), one more for every request (time),
-// and a plain step where requests draft, for 0.5 % of the time as well. A head first reads the tokens that came since
+// and a plain step where requests draft, for 0.25 % of the time as well. A head first reads the tokens that came since
 // its last draft of a request: a request begins to draft where the gain expected until its end and half the account pay
 // for that each. A batch that has a request whose tokens depend on its drafts is drafted whole, by the costs expected.
 //
