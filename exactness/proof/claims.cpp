@@ -113,6 +113,8 @@ void add_equivalences(std::vector<Claim>& out) {
                                   tree_step(without_replacement(1), traversal), kBlock, 2));
   out.push_back(same_distribution("greedy multi-path of one path is block verification",
                                   tree_step(merged_paths(1), greedy_multipath(1)), kBlock, 2));
+  out.push_back(same_distribution("SpecTr-GBV's code of one draft is the chain rule",
+                                  tree_step(merged_paths(1), spectr_gbv(1)), kChain, 1));
   out.push_back(
       same_distribution("RRS of one sibling is the chain rule", growing_step(iid_children(1), rrs), kChain, 2));
   out.push_back(
@@ -216,6 +218,8 @@ void add_golden_paths(std::vector<Claim>& out) {
                        [] { return accepted(kBlock, toy_models(), 2); }));
   out.push_back(golden("the joint minimum of the toy models, K = 2", over(12, 9),
                        [] { return joint_minimum(toy_models(), {}, 2, 1, 1); }));
+  out.push_back(golden("acceptance of SpecTr-GBV's code of one path on the toy models, K = 2", over(12, 9),
+                       [] { return accepted(tree_step(merged_paths(1), spectr_gbv(1)), toy_models(), 2); }));
   out.push_back(golden_acceptance("chain, K = 2", kChain, 2, over(119, 100)));
   out.push_back(golden_acceptance("block, K = 2", kBlock, 2, over(5, 4)));
   out.push_back(golden_acceptance("chain, K = 3", kChain, 3, over(1533, 1000)));

@@ -196,6 +196,7 @@ std::vector<EqualDraftsRow> equal_drafts(const DenseMasses<Rational>& p, const D
     add("rrsw", paths, of_node(rrsw));
     add("traversal", paths, of_tree(traversal));
     add("greedy_multipath", paths, of_tree(greedy_multipath(2)));
+    add_lossy("spectr_gbv", paths, of_tree(spectr_gbv(2)));
   }
   std::ranges::stable_sort(rows, [](const EqualDraftsRow& a, const EqualDraftsRow& b) {
     return a.budget != b.budget ? a.budget < b.budget : a.tokens > b.tokens;

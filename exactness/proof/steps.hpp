@@ -19,6 +19,7 @@
 #include "reference/verify/lossy/ensemble.hpp"
 #include "reference/verify/lossy/fly.hpp"
 #include "reference/verify/lossy/relaxed_accept_k.hpp"
+#include "reference/verify/lossy/spectr_gbv.hpp"
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
 #include "reference/verify/lossy/target_only_thresholds.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
@@ -328,6 +329,11 @@ inline constexpr auto k_seq_with_rho_k =
 inline constexpr auto chain = [](auto&&... arguments) { return verify_chain(arguments...); };
 inline constexpr auto block = [](auto&&... arguments) { return verify_block(arguments...); };
 inline constexpr auto traversal = [](auto&&... arguments) { return verify_traversal(arguments...); };
+inline auto spectr_gbv(std::int32_t num_paths) {
+  return [num_paths](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
+    return verify_spectr_gbv(tree, num_paths, target, proposal, chance);
+  };
+}
 inline auto greedy_multipath(std::int32_t num_paths) {
   return [num_paths](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
     return verify_greedy_multipath(tree, num_paths, target, proposal, chance);

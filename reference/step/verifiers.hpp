@@ -36,6 +36,7 @@ enum class Verifier : std::uint8_t {
   thresholds,
   top_k_resample,
   synthetic,
+  spectr_gbv,
   ensemble,
   fly,
   relaxed,

@@ -17,6 +17,7 @@
 #include "reference/verify/lossy/ensemble.hpp"
 #include "reference/verify/lossy/fly.hpp"
 #include "reference/verify/lossy/relaxed_accept_k.hpp"
+#include "reference/verify/lossy/spectr_gbv.hpp"
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
 #include "reference/verify/lossy/target_only_thresholds.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
@@ -139,6 +140,11 @@ auto with_template(const VerifierChoice& choice, const Use& use) {
         MassTarget target{rows};
         return as_tree(verify_synthetic_acceptance(draft_of(rows), target, number("rate"), chance));
       });
+    case Verifier::spectr_gbv:
+      return use.step([&](StepRows& rows, auto& chance) {
+        return verify_spectr_gbv(rows.request().draft, static_cast<std::int32_t>(number("paths")), dense_target(rows),
+                                 dense_proposal(rows), chance);
+      });
     case Verifier::ensemble:
       return use.step([&](StepRows& rows, auto& chance) {
         return as_tree(
@@ -199,10 +205,10 @@ struct JudgeStep {
 
 template <class Chance>
 TreeOutcome judge(const VerifierChoice& choice, StepRows& rows, Chance& chance) {
-  // A greedy target's rows are one-hot: every exact rule descends to the argmax where it was drafted, and none needs to
-  // know how drafts were drawn.
+  // A greedy target's rows are one-hot: every exact rule, and SpecTr-GBV's, descends to the argmax where it was
+  // drafted, and none needs to know how drafts were drawn.
   const VerifierInfo& info = choice.info();
-  if (has_greedy_target(rows.request()) && info.lossless && info.draft != DraftForm::chain)
+  if (has_greedy_target(rows.request()) && (info.lossless || info.joint) && info.draft != DraftForm::chain)
     return judge_siblings(
         rows, [](auto&&... a) { return accept_sibling_target_only(a...); }, false, chance);
   return with_template(choice, JudgeStep<Chance>{rows, info.proposal != DraftSampling::any, chance});

@@ -68,6 +68,8 @@ const std::map<std::string, std::function<TreeOutcome(Call&)>>& templates() {
        [](Call& c) { return outcome(verify_top_k_resample(c.draft, c.target, c.proposal, 2, c.chance)); }},
       {"synthetic:rate=0.6",
        [](Call& c) { return outcome(verify_synthetic_acceptance(c.draft, c.masses, 0.6, c.chance)); }},
+      {"spectr_gbv:paths=3",
+       [](Call& c) { return verify_spectr_gbv(c.request.draft, 3, c.target, c.proposal, c.chance); }},
       {"ensemble:weight=0.4",
        [](Call& c) { return outcome(verify_ensemble(c.draft, c.target, c.proposal, 0.4, c.chance)); }},
       {"fly:window=1,entropy=0.4,top=2",
@@ -182,8 +184,9 @@ TEST_CASE("every verifier decides as its template does on rows that are processe
       const Rows rows(request, random);
       AddressedChance<PhiloxSource> chance(source, request.seed, request.step, options.sampler);
       Call call{request, rows, chance};
-      // Trees that a greedy target judges: all lossless verifiers are one there.
-      const bool is_greedy = has_greedy_target(request) && info.lossless && info.draft != DraftForm::chain;
+      // Trees that a greedy target judges: all lossless verifiers are one there, and SpecTr-GBV.
+      const bool is_greedy =
+          has_greedy_target(request) && (info.lossless || info.joint) && info.draft != DraftForm::chain;
       const TreeOutcome outcome = is_greedy ? templates().at("target_only")(call) : run(call);
       REQUIRE(same_emission(found, expected_emission(request, rows, options, outcome)));
       REQUIRE(same_emission(found, verify_step(request, options, source, workspace)));  // and so again

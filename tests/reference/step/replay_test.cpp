@@ -147,7 +147,7 @@ TEST_CASE(
     CHECK(accepted > 20);
     CHECK(rejected > 20);
   }
-  CHECK(replayed == 20);
+  CHECK(replayed == 21);
 }
 
 TEST_CASE("an engine that departs from its own numbers is caught at the decision, with p, q and u") {

@@ -153,7 +153,7 @@ TEST_CASE("of a tree the node is named, and of every verifier that looks at the 
     CHECK(at_context.status == RowStatus::infinite_logit);
     CHECK_THAT(at_context.text, StartsWith("request 7, root of the draft tree, row 100 of target_logits, column 1: "));
   }
-  CHECK(verifiers_of_trees == 12);
+  CHECK(verifiers_of_trees == 13);
 }
 
 TEST_CASE("of several faults of one row the highest status is reported, wherever the columns stand") {

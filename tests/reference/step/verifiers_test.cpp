@@ -131,7 +131,7 @@ TEST_CASE("a tree is refused by the verifiers of chains and the others are named
           misfit(info, kTree, has_probabilities),
           Equals("request 4: verifier " + std::string(info.name) +
                  " takes a chain, and the draft is a tree; expected naive, target_only, rrs, rrsw, k_seq, importance, "
-                 "greedy_draft, traversal, greedy_multipath, coupled_list, typical, thresholds"));
+                 "greedy_draft, traversal, greedy_multipath, coupled_list, typical, thresholds, spectr_gbv"));
   }
   CHECK(refused == 10);
 }
@@ -151,5 +151,5 @@ TEST_CASE("a tree without probabilities is refused by the verifiers that need th
                       "target_only, coupled_list, typical, thresholds"));
   }
   CHECK(refused == std::vector<std::string>{"rrs", "rrsw", "k_seq", "importance", "greedy_draft", "traversal",
-                                            "greedy_multipath"});
+                                            "greedy_multipath", "spectr_gbv"});
 }
