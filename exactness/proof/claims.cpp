@@ -193,9 +193,8 @@ void add_golden_siblings(std::vector<Claim>& out) {
     const std::string of_k = ", k = " + std::to_string(k);
     out.push_back(golden_acceptance("RRS" + of_k, growing_step(iid_children(k), rrs), 1, rrs_values[i]));
     out.push_back(golden_acceptance("RRSw" + of_k, growing_step(distinct_children(k), rrsw), 1, rrsw_values[i]));
-    if (k < 3)
-      out.push_back(golden_acceptance("importance-weighted selection" + of_k, growing_step(iid_children(k), importance),
-                                      1, iid_bounds[i]));
+    out.push_back(golden_acceptance("importance-weighted selection" + of_k, growing_step(iid_children(k), importance),
+                                    1, iid_bounds[i]));
     out.push_back(golden_acceptance("k-SEQ, rho = k" + of_k, growing_step(iid_children(k), k_seq_with_rho_k), 1,
                                     k_seq_values[i]));
     out.push_back(golden_acceptance("naive sampling" + of_k, growing_step(iid_children(k), naive), 1, naive_values[i]));

@@ -78,6 +78,18 @@ TEST_CASE("every rule is exact for one to three children of every kind that it t
         }
 }
 
+TEST_CASE("importance with every token weighed accepts the transport bound, of one to four children") {
+  for (std::int32_t k = 1; k <= 4; ++k)
+    for (const ModelKind kind : kModelKinds)
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        const Models models(4, seed, kind);
+        INFO("k = " << k << ", " << name_of(kind) << ", seed " << seed);
+        const auto step = proof_steps::growing_step(proof_steps::iid_children(k), proof_steps::importance);
+        CHECK(step_distribution(step, models, {}, 1).mean_accepted ==
+              optimal_acceptance_with_replacement(models.target({}), models.draft({}), static_cast<std::size_t>(k)));
+      }
+}
+
 TEST_CASE("rules are biased for children that are drawn otherwise") {
   using namespace proof_steps;
   const std::vector<RuleOverDrafts> wrong{{"rrs, distinct", distinct_children(2), rrs},
