@@ -1,6 +1,6 @@
 // Importance-weighted selection: Khisti et al. 2410.18234. Siblings drawn independently from q. Guarantee:
-// distribution-exact, for any weights. With weights over the whole vocabulary it accepts alpha* (optimal_transport.hpp),
-// the most that any exact rule can.
+// distribution-exact, for any weights. With weights over the whole vocabulary it accepts alpha*
+// (optimal_transport.hpp), the most that any exact rule can.
 //
 //   select z, one of the siblings, by coins; a: the distribution of what is selected
 //   accept z with probability min(1, p(z) / a(z))
