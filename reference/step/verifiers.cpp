@@ -108,8 +108,9 @@ const std::vector<VerifierInfo>& table() {
        .lossless = true,
        .guarantee = kExact,
        .source = "Khisti et al. 2410.18234; the optimum of Thomas, Pal 2511.15898",
-       .parameters = {{"weighed", 16.0, 0.0, 256.0, true, false,
-                       "tokens most probable under q whose sets are weighed; others go by p/q"}},
+       .parameters =
+           {{"weighed", 16.0, 0.0, 256.0, true, false,
+             "tokens most probable under q whose sets are weighed, fewer of five siblings or more; others go by p/q"}},
        .coins = Coins::of_drafts,
        .recovered = Recovered::rejected,
        .takes_first_of_equals = true},

@@ -40,17 +40,16 @@ struct DraftSelection {
 
 namespace importance_detail {
 
-inline constexpr std::size_t kSharesMax = 65536;
-
-// How many of `weighed` tokens have no more shares than that in sets of up to `count`.
+// How many of `weighed` tokens can be: sets of up to `count` of them are many. All 256 of pairs, 11 of eight siblings.
 inline std::size_t weighable(std::size_t weighed, std::size_t count) {
+  const std::size_t shares_max = count == 2 ? 65536 : 16384;
   for (std::size_t n = 1; n <= weighed; ++n) {
     std::size_t shares = 0, sets = n;  // sets of d tokens
-    for (std::size_t d = 2; d <= std::min(n, count) && shares <= kSharesMax; ++d) {
+    for (std::size_t d = 2; d <= std::min(n, count) && shares <= shares_max; ++d) {
       sets = sets * (n - d + 1) / d;
       shares += sets * d;
     }
-    if (shares > kSharesMax) return n - 1;
+    if (shares > shares_max) return n - 1;
   }
   return weighed;
 }
